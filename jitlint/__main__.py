@@ -1,0 +1,5 @@
+"""`python -m jitlint`."""
+
+from jitlint.cli import main
+
+main()

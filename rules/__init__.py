@@ -1,0 +1,1 @@
+"""The built-in rules: one folder per family, one module per rule."""

@@ -1,0 +1,1 @@
+"""Rules about code that a tracer cannot follow, or follows only once."""
