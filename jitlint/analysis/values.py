@@ -1,0 +1,321 @@
+"""The lattice of the interpreter: what is known of a value without running the program.
+
+Measured on the break sites of real libraries, these distinctions suffice: no evidence,
+a static Python value, a tensor (bool or not, of rank 0, 1 or unknown), an optional, the
+containers, objects of project classes, and what can be called.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jitlint.project.modules import ClassInfo, FunctionInfo, Module
+
+MAX_DEPTH = 5
+"""Containers nested deeper than this are not followed."""
+
+
+class Missing(enum.Enum):
+    """The constant of a static value whose constant is not known."""
+
+    MISSING = 0
+
+
+MISSING = Missing.MISSING
+
+
+class Source(enum.Enum):
+    """Where a Python number comes from. Tracers differ in which of them they freeze."""
+
+    PYTHON = 0
+    SHAPE = 1
+    DATA = 2
+
+
+class Framework(enum.Enum):
+    TORCH = "torch"
+    NUMPY = "numpy"
+    TENSORFLOW = "tensorflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Base of all abstract values; they are immutable and hashable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Value):
+    """No evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Static(Value):
+    """A Python value that a tracer treats as a constant or as a symbol.
+
+    `const` is its value where known (None, bool, int, float, str). `read_by` names the
+    operator that read it out of a tensor (`torch.equal`) when `source` is `DATA`.
+    """
+
+    const: Any = MISSING
+    source: Source = Source.PYTHON
+    read_by: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """1, 1.0 and True are different constants."""
+        return (
+            isinstance(other, Static)
+            and type(self.const) is type(other.const)
+            and self.const == other.const
+            and (self.source, self.read_by) == (other.source, other.read_by)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.const), self.const, self.source, self.read_by))
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Value):
+    """A tensor, or a NumPy array inside a region (Dynamo traces those too).
+
+    `is_bool` and `rank` (0, 1, or None for unknown or more) are None when not known;
+    `dtype` is a torch name such as "float32" when known. `maybe`: on another path it is
+    something else.
+    """
+
+    is_bool: bool | None = None
+    rank: int | None = None
+    maybe: bool = False
+    framework: Framework = Framework.TORCH
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Optional(Value):
+    """`value`, or None."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple(Value):
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Value):
+    """A list, set, iterator or tuple of unknown length, with the join of its elements."""
+
+    element: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Dict(Value):
+    """A dict: values of constant keys, and the join of all the others."""
+
+    items: tuple[tuple[Any, Value], ...] = ()
+    default: Value = field(default_factory=Unknown)
+
+    def get(self, key: Any) -> Value:
+        return dict(self.items).get(key, self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance(Value):
+    """An object of a project class; its attributes are in the class table."""
+
+    cls: "ClassInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalInstance(Value):
+    """An object of a class of another library, such as `torch.nn.Linear`.
+
+    `children` are the modules of a Sequential or ModuleList.
+    """
+
+    name: str
+    children: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """The variables of an enclosing call; compared by identity."""
+
+    variables: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Value):
+    info: "FunctionInfo"
+    closure: Closure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod(Value):
+    """`function` with `receiver` as its first argument."""
+
+    receiver: Value
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class Class(Value):
+    info: "ClassInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleValue(Value):
+    module: "Module"
+
+
+@dataclass(frozen=True, slots=True)
+class External(Value):
+    """A name of a library, such as `torch.nn.functional.relu`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalMethod(Value):
+    """A method looked up on a value whose class is not of the project."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partial(Value):
+    """`functools.partial(function, *args, **kwargs)`."""
+
+    function: Value
+    args: tuple[Value, ...] = ()
+    kwargs: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Super(Value):
+    """`super()` inside a method of `cls`."""
+
+    receiver: Value
+    cls: "ClassInfo"
+
+
+UNKNOWN = Unknown()
+STATIC = Static()
+NONE = Static(None)
+TRUE = Static(True)
+FALSE = Static(False)
+TENSOR = Tensor()
+BOOL_TENSOR = Tensor(is_bool=True, dtype="bool")
+SHAPE = Static(source=Source.SHAPE)
+
+CALLABLES = (Function, BoundMethod, Class, External, ExternalMethod, Partial)
+
+
+def is_tensor(value: Value) -> bool:
+    return isinstance(value, Tensor)
+
+
+def is_none(value: Value) -> bool:
+    return value == NONE
+
+
+def is_constant(value: Value) -> bool:
+    return isinstance(value, Static) and value.const is not MISSING
+
+
+def join_all(values: Iterable[Value]) -> Value:
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def join(a: Value, b: Value, depth: int = 0) -> Value:
+    """The least value that covers both."""
+    if a == b:
+        return a
+    if depth > MAX_DEPTH:
+        return UNKNOWN
+    for left, right in ((a, b), (b, a)):
+        if is_none(left):
+            return right if isinstance(right, Optional) else _optional(right)
+        if isinstance(left, Optional):
+            inner = right.value if isinstance(right, Optional) else right
+            return _optional(join(left.value, inner, depth + 1))
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return Tensor(
+            is_bool=a.is_bool if a.is_bool == b.is_bool else None,
+            rank=a.rank if a.rank == b.rank else None,
+            maybe=a.maybe or b.maybe,
+            framework=a.framework,
+            dtype=a.dtype if a.dtype == b.dtype else None,
+        )
+    for left, right in ((a, b), (b, a)):
+        if isinstance(left, Tensor) and isinstance(right, Static | Unknown):
+            return replace(left, maybe=True)
+    if isinstance(a, Static) and isinstance(b, Static):
+        source = max(a.source, b.source, key=lambda s: s.value)
+        read_by = a.read_by if a.source is source else b.read_by
+        return Static(a.const if _same_constant(a, b) else MISSING, source, read_by)
+    return _join_containers(a, b, depth)
+
+
+def _same_constant(a: Static, b: Static) -> bool:
+    return type(a.const) is type(b.const) and bool(a.const == b.const)
+
+
+def _optional(value: Value) -> Value:
+    if isinstance(value, Unknown) or is_none(value):
+        return value
+    return Optional(value)
+
+
+def _join_containers(a: Value, b: Value, depth: int) -> Value:
+    if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
+        pairs = zip(a.items, b.items, strict=True)
+        return Tuple(tuple(_join_element(x, y, depth + 1) for x, y in pairs))
+    if isinstance(a, Tuple | Sequence) and isinstance(b, Tuple | Sequence):
+        return Sequence(_join_element(element_of(a), element_of(b), depth + 1))
+    if isinstance(a, Dict) and isinstance(b, Dict):
+        left, right = dict(a.items), dict(b.items)
+        items = tuple(
+            (key, _join_element(a.get(key), b.get(key), depth + 1)) for key in {**left, **right}
+        )
+        return Dict(items, _join_element(a.default, b.default, depth + 1))
+    return UNKNOWN
+
+
+def _join_element(a: Value, b: Value, depth: int) -> Value:
+    """Inside a container a tensor joined with something else is no evidence.
+
+    Otherwise tuples such as `(hidden, (h, w))` turn sizes into tensors (measured: five of
+    nine false alarms).
+    """
+    if isinstance(a, Tensor) != isinstance(b, Tensor) and not (
+        isinstance(a, Optional) or isinstance(b, Optional) or is_none(a) or is_none(b)
+    ):
+        return UNKNOWN
+    return join(a, b, depth)
+
+
+def element_of(value: Value) -> Value:
+    """What iterating over `value` yields; UNKNOWN when it says nothing."""
+    match value:
+        case Sequence(element):
+            return element
+        case Tuple(items):
+            result: Value | None = None
+            for item in items:
+                result = item if result is None else _join_element(result, item, 1)
+            return UNKNOWN if result is None else result
+        case Tensor():
+            rank = 0 if value.rank == 1 else None
+            return replace(value, rank=rank)
+        case Static():
+            return Static(source=value.source)
+        case ExternalInstance(children=children) if children:
+            return join_all(children)
+    return UNKNOWN

@@ -1,0 +1,75 @@
+"""What a rule is, how rules are found, and what a rule is given."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import ClassVar
+
+from jitlint.finding import Severity
+from jitlint.region import RegionKind
+
+ENTRY_POINT_GROUP = "jitlint.rules"
+
+
+class Rule:
+    """A check. Subclasses set the class variables and define `visit_<Type>` methods.
+
+    `visit_<Type>(self, node, ctx)` yields findings. `<Type>` is the name of a LibCST node
+    class, or of an observation of the interpreter (`jitlint.analysis.observations`). The
+    docstring is the rule's page; its first line is the summary.
+
+    `regions` are the region kinds in which the problem exists. A rule that does not look
+    at regions leaves it empty and sets `triggers`: a file is read only if it contains one.
+    """
+
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    family: ClassVar[str] = ""
+    regions: ClassVar[frozenset[RegionKind]] = frozenset()
+    triggers: ClassVar[tuple[bytes, ...]] = ()
+    fixable: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.family:
+            cls.family = cls.__module__.rpartition(".")[0].rpartition(".")[2]
+
+    @classmethod
+    def page(cls) -> str:
+        return inspect.getdoc(cls) or ""
+
+    @classmethod
+    def summary(cls) -> str:
+        return cls.page().partition("\n")[0]
+
+
+def load_rules() -> dict[str, type[Rule]]:
+    """Every installed rule by name, sorted by family and name.
+
+    Raises ValueError when two packs define the same name.
+    """
+    rules: dict[str, type[Rule]] = {}
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+        for rule in _rules_of(entry_point.load()):
+            if rules.setdefault(rule.name, rule) is not rule:
+                message = f"rule `{rule.name}` is defined twice: {rules[rule.name].__module__}"
+                raise ValueError(f"{message} and {rule.__module__}")
+    return dict(sorted(rules.items(), key=lambda item: (item[1].family, item[0])))
+
+
+def _rules_of(package: ModuleType) -> Iterator[type[Rule]]:
+    modules = [package]
+    for found in pkgutil.walk_packages(getattr(package, "__path__", ()), package.__name__ + "."):
+        modules.append(importlib.import_module(found.name))
+    for module in modules:
+        for member in vars(module).values():
+            if (
+                isinstance(member, type)
+                and issubclass(member, Rule)
+                and member.__module__ == module.__name__
+                and "name" in vars(member)
+            ):
+                yield member
