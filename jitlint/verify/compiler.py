@@ -1,0 +1,72 @@
+"""What the verifier needs of a compiler. One module implements it for each."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jitlint.region import RegionKind
+from jitlint.verify.inputs import Given
+from jitlint.verify.loading import Version
+from jitlint.verify.outcome import Aspect, Failure
+from jitlint.verify.recorder import Entry
+from jitlint.verify.records import Break, Options
+from jitlint.verify.state import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A way to compile. `whole` modes refuse a function that is not one graph."""
+
+    label: str
+    backend: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """`skipped`: a whole frame fell back to eager, so that later breaks were not seen."""
+
+    graphs: int = 0
+    breaks: tuple[Break, ...] = ()
+    recompiles: int = 0
+    skipped: bool = False
+
+
+class RefusalError(Exception):
+    """The compiler does not take the function at all."""
+
+    def __init__(self, broken: Break) -> None:
+        super().__init__(f"{broken.code} {broken.reason}".strip())
+        self.broken = broken
+
+
+class Session(Protocol):
+    """One mode, one entry of one version, from empty caches on."""
+
+    def build(self, target: Target) -> Callable[..., Any]:
+        """The compiled target; raises `RefusalError`."""
+
+    def log(self) -> Log: ...
+
+
+class Compiler(Protocol):
+    kind: RegionKind
+    # What has to be as in the old eager code, whatever the old compiled code does.
+    strict: frozenset[Aspect]
+    compared: frozenset[Aspect]
+
+    def modes(self, options: Options) -> tuple[Mode, ...]: ...
+
+    def session(
+        self, version: Version, entry: Entry, mode: Mode
+    ) -> AbstractContextManager[Session]: ...
+
+    def accepts(self, entry: Entry, given: Given) -> bool:
+        """Whether the compiled form is meant to be called with this input."""
+
+    def same_shape(self, entry: Entry, given: Given) -> bool:
+        """Whether a difference on this input is for the fix to answer for."""
+
+    def refuses(self, failure: Failure) -> bool:
+        """Whether the failure is the compiler's no, not an exception of the code."""

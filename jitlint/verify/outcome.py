@@ -1,0 +1,318 @@
+"""One call, observed from outside: everything that a caller could tell it by."""
+
+import enum
+import io
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from jitlint.verify.inputs import Given
+from jitlint.verify.state import Globals, Target
+from jitlint.verify.values import (
+    Flat,
+    Leaf,
+    TensorLeaf,
+    difference,
+    flat_difference,
+    flatten,
+    stable_text,
+    tensors_in,
+)
+
+COTANGENT_SEED = 20_011
+_TORCH_FOLDER = str(torch.__file__).rsplit("__init__", 1)[0]
+
+
+class Aspect(enum.Enum):
+    """In the order in which differences are told."""
+
+    EXCEPTION = "exception"
+    OUTPUT = "output"
+    ALIAS = "aliasing"
+    GRADIENT = "gradient"
+    MUTATION = "mutation"
+    PRINTED = "printed text"
+    RANDOM = "random number stream"
+
+
+class OutOfMemoryError(Exception):
+    """The memory limit stopped the code under test: nothing was learnt about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    type: str
+    message: str
+
+    def __str__(self) -> str:
+        text = " ".join(self.message.split())
+        return f"{self.type}: {text[:200]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`state` holds what the target keeps of itself; only what both versions have is compared."""
+
+    failure: Failure | None = None
+    output: Flat = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    gradients: Flat = field(default_factory=dict)
+    inputs_after: Flat = field(default_factory=dict)
+    state_after: Flat = field(default_factory=dict)
+    printed: str = ""
+    warned: str = ""
+    random_state: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    aspect: Aspect
+    detail: str
+
+
+class Streams:
+    """Stand-ins for stdout and stderr that handlers may keep: they follow the capture."""
+
+    def __init__(self) -> None:
+        self.text = io.StringIO()
+
+    def install(self) -> None:
+        sys.stdout, sys.stderr = _Stream(self), _Stream(self)
+
+    @contextmanager
+    def captured(self) -> Iterator[io.StringIO]:
+        outer, self.text = self.text, io.StringIO()
+        try:
+            yield self.text
+        finally:
+            self.text = outer
+
+
+class _Stream(io.TextIOBase):
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return self._streams.text.write(text)
+
+
+def observe(
+    call: Callable[..., Any],
+    target: Target,
+    given: Given,
+    streams: Streams,
+    module_state: Globals,
+    gradients: bool,
+) -> Outcome:
+    """Calls once, from a fixed random state, and records what there is to see."""
+    args, kwargs = given.arguments()
+    seed_everything(given.seed)
+    output, failure = None, None
+    leaves = dict(tensors_in((args, kwargs), "input"))
+    with streams.captured() as text, _warnings() as warned:
+        try:
+            output = call(*args, **kwargs)
+        except (Exception, SystemExit) as error:
+            failure = _failure(error)
+        printed = text.getvalue()
+        messages = "".join(warned())
+    random_state = _random_state()
+    returned = flatten(output, "output")
+    aliases = _aliases(output, leaves, target)
+    inputs_after = {**flatten((args, kwargs), "input"), **_grad_attributes(leaves)}
+    state_after = {**target.state(), **module_state.state()}
+    found: Flat = {}
+    if gradients and failure is None:
+        found = _gradients(output, {**leaves, **target.parameters()})
+    return Outcome(
+        failure,
+        returned,
+        aliases,
+        found,
+        inputs_after,
+        state_after,
+        stable_text(printed),
+        stable_text(messages),
+        random_state,
+    )
+
+
+def differences(
+    old: Outcome, new: Outcome, *, compiled: bool, aspects: frozenset[Aspect]
+) -> list[Difference]:
+    """What a caller of `new` sees that a caller of `old` did not, among `aspects`."""
+    return [
+        Difference(aspect, detail)
+        for aspect, detail in _all_differences(old, new, compiled)
+        if detail is not None and aspect in aspects
+    ]
+
+
+def _all_differences(
+    old: Outcome, new: Outcome, compiled: bool
+) -> Iterator[tuple[Aspect, str | None]]:
+    if old.failure is not None or new.failure is not None:
+        yield Aspect.EXCEPTION, _failure_difference(old.failure, new.failure)
+        if compiled or old.failure is None or new.failure is None:
+            return  # what a graph does before it raises is the compiler's affair
+    yield Aspect.OUTPUT, flat_difference(old.output, new.output)
+    yield Aspect.ALIAS, flat_difference(dict(old.aliases), dict(new.aliases))
+    yield Aspect.GRADIENT, flat_difference(old.gradients, new.gradients)
+    yield Aspect.MUTATION, flat_difference(old.inputs_after, new.inputs_after)
+    yield Aspect.MUTATION, _state_difference(old.state_after, new.state_after)
+    yield Aspect.PRINTED, _text_difference(old.printed, new.printed)
+    if not compiled:
+        yield Aspect.PRINTED, _text_difference(old.warned, new.warned)
+    yield Aspect.RANDOM, _random_difference(old, new, compiled)
+
+
+def _state_difference(old: Flat, new: Flat) -> str | None:
+    """A fix may add a buffer, or turn a counter into one; its value must be the same."""
+    for path in old.keys() & new.keys():
+        before, after = old[path], new[path]
+        if type(before) is not type(after):
+            before, after = _number(before), _number(after)
+        found = difference(before, after)
+        if found is not None:
+            return f"{path}: {found}"
+    return None
+
+
+def _number(leaf: Leaf) -> Leaf:
+    if isinstance(leaf, TensorLeaf) and leaf.values.ndim == 0:
+        return leaf.values.item()
+    return leaf
+
+
+def _failure_difference(old: Failure | None, new: Failure | None) -> str | None:
+    if old == new:
+        return None
+    return f"{old or 'no exception'} became {new or 'no exception'}"
+
+
+def _text_difference(old: str, new: str) -> str | None:
+    return None if old == new else f"{old[:120]!r} became {new[:120]!r}"
+
+
+def _random_difference(old: Outcome, new: Outcome, compiled: bool) -> str | None:
+    names = ("torch", "CUDA", "random", "numpy")
+    for name, before, after in zip(names, old.random_state, new.random_state, strict=True):
+        if before != after and not (compiled and name in ("random", "numpy", "CUDA")):
+            return f"the state of {name}'s generator differs afterwards"
+    return None
+
+
+def seed_everything(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
+
+
+def _random_state() -> tuple[object, ...]:
+    numpy = sys.modules.get("numpy")
+    return (
+        torch.get_rng_state().numpy().tobytes(),
+        torch.cuda.get_rng_state().numpy().tobytes() if torch.cuda.is_available() else None,
+        random.getstate(),
+        repr(numpy.random.get_state(legacy=True)[1:3]) if numpy is not None else None,
+    )
+
+
+@contextmanager
+def _warnings() -> Iterator[Callable[[], list[str]]]:
+    """Warnings of the code under test; torch's own chatter is left out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield lambda: [
+            f"{item.category.__name__}: {item.message}\n"
+            for item in caught
+            if not str(item.filename).startswith(_TORCH_FOLDER)
+        ]
+
+
+def _failure(error: BaseException) -> Failure:
+    message = stable_text(str(error))
+    if isinstance(error, MemoryError) or "can't allocate memory" in message:
+        raise OutOfMemoryError from error
+    kind = type(error)
+    prefix = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    return Failure(f"{prefix}{kind.__qualname__}", message)
+
+
+def _gradients(output: object, wanted: Mapping[str, torch.Tensor]) -> Flat:
+    """The gradient of a fixed random combination of all outputs. `None` is not zero."""
+    sources = {name: tensor for name, tensor in wanted.items() if tensor.requires_grad}
+    results = [
+        tensor
+        for _, tensor in tensors_in(output, "output")
+        if tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex())
+    ]
+    if not sources or not results:
+        return {f"gradient of {name}": None for name in sources}
+    generator = torch.Generator().manual_seed(COTANGENT_SEED)
+    weights = [
+        torch.randn(tensor.shape, generator=generator, dtype=_weight_dtype(tensor)).to(
+            device=tensor.device, dtype=tensor.dtype
+        )
+        for tensor in results
+    ]
+    try:
+        found = torch.autograd.grad(results, list(sources.values()), weights, allow_unused=True)
+    except Exception as error:
+        failure = _failure(error)
+        return {"gradient": str(failure)}
+    return {
+        f"gradient of {name}": None if grad is None else flatten(grad, "")[""]
+        for name, grad in zip(sources, found, strict=True)
+    }
+
+
+def _weight_dtype(tensor: torch.Tensor) -> torch.dtype:
+    return torch.complex64 if tensor.is_complex() else torch.float32
+
+
+def _grad_attributes(leaves: Mapping[str, torch.Tensor]) -> Flat:
+    found: Flat = {}
+    for name, tensor in leaves.items():
+        if tensor.is_leaf:
+            found.update(flatten(tensor.grad, f"{name}.grad"))
+    return found
+
+
+def _aliases(output: object, leaves: Mapping[str, torch.Tensor], target: Target) -> dict[str, str]:
+    """Which outputs are, or look into, a tensor that the caller already holds."""
+    known = {**leaves, **target.tensors()}
+    found: dict[str, str] = {}
+    for path, tensor in tensors_in(output, "output"):
+        found[path] = _alias(tensor, known)
+        known[path] = tensor
+    return found
+
+
+def _alias(tensor: torch.Tensor, known: Mapping[str, torch.Tensor]) -> str:
+    for name, other in known.items():
+        if tensor is other:
+            return f"is {name}"
+    storage = _storage(tensor)
+    for name, other in known.items():
+        if storage is not None and storage == _storage(other):
+            return f"shares the memory of {name}"
+    return "new memory"
+
+
+def _storage(tensor: torch.Tensor) -> int | None:
+    try:
+        return tensor.untyped_storage().data_ptr() or None
+    except (RuntimeError, NotImplementedError):
+        return None  # sparse and other tensors without one storage

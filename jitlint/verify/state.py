@@ -1,0 +1,140 @@
+"""What a compiled target keeps between calls, and how a run gets a fresh one."""
+
+import copy
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from jitlint.verify.values import Flat, flatten
+
+_SCALARS = (bool, int, float, complex, str, bytes, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A function, a bound method or a Module instance."""
+
+    call: Callable[..., Any]
+
+    @property
+    def owner(self) -> torch.nn.Module | None:
+        holder = self.call.__self__ if inspect.ismethod(self.call) else self.call
+        return holder if isinstance(holder, torch.nn.Module) else None
+
+    def fresh(self) -> "Target":
+        """A copy that no earlier call has touched. A plain function is its own copy."""
+        if inspect.ismethod(self.call) and not isinstance(self.call.__self__, type):
+            owner = _copy(self.call.__self__)
+            return Target(types.MethodType(self.call.__func__, owner))
+        return Target(_copy(self.call) if isinstance(self.call, torch.nn.Module) else self.call)
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        return {} if self.owner is None else dict(self.owner.named_parameters())
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return (
+            {} if self.owner is None else {**self.parameters(), **dict(self.owner.named_buffers())}
+        )
+
+    def state(self) -> Flat:
+        found: Flat = {}
+        for name, tensor in self.tensors().items():
+            found.update(flatten(tensor, name))
+            found.update(flatten(tensor.grad if tensor.is_leaf else None, f"{name}.grad"))
+        holder = self.call.__self__ if inspect.ismethod(self.call) else self.call
+        modules = self.owner.named_modules() if self.owner is not None else [("", holder)]
+        for prefix, module in modules:
+            for name, value in _plain_attributes(module).items():
+                found.update(flatten(value, f"{prefix}.{name}".lstrip(".")))
+        return found
+
+
+def copy_weights(source: Target, destination: Target) -> None:
+    """The two versions start from the same weights where they have the same ones."""
+    old, new = source.owner, destination.owner
+    if old is None or new is None:
+        return
+    weights = old.state_dict()
+    other = new.state_dict()
+    same = weights.keys() == other.keys() and all(
+        _shape(weights[key]) == _shape(other[key]) for key in weights
+    )
+    if same:
+        new.load_state_dict(weights)
+
+
+class Globals:
+    """The plain values among a module's globals: put back before a run, read after it."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+        self._saved = {
+            name: copy.deepcopy(value)
+            for name, value in namespace.items()
+            if not name.startswith("__") and _is_plain(value) and not isinstance(value, tuple)
+        }
+
+    def restore(self) -> None:
+        for name, value in self._saved.items():
+            self._namespace[name] = _refill(self._namespace.get(name), value)
+
+    def state(self) -> Flat:
+        found: Flat = {}
+        for name in self._saved:
+            found.update(flatten(self._namespace.get(name), f"global {name}"))
+        return found
+
+
+def _refill(present: object, saved: object) -> object:
+    """Lists, dicts, sets and tensors are refilled in place: others may hold them."""
+    fresh = copy.deepcopy(saved)
+    if type(present) is not type(saved):
+        return fresh
+    if isinstance(present, list) and isinstance(fresh, list):
+        present[:] = fresh
+    elif isinstance(present, (dict, set)) and isinstance(fresh, (dict, set)):
+        present.clear()
+        present.update(fresh)
+    elif isinstance(present, torch.Tensor) and isinstance(fresh, torch.Tensor):
+        if present.shape != fresh.shape:
+            return fresh
+        present.data.copy_(fresh.data)
+        present.grad = None
+    else:
+        return fresh
+    return present
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, _SCALARS):
+        return True
+    if type(value) in (list, tuple, set):
+        return all(_is_plain(item) for item in value)  # type: ignore[attr-defined]
+    if type(value) is dict:
+        return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+    return isinstance(value, torch.Tensor) and value.is_leaf
+
+
+def _plain_attributes(holder: object) -> Mapping[str, object]:
+    attributes = getattr(holder, "__dict__", {})
+    hidden = isinstance(holder, torch.nn.Module)
+    return {
+        name: value
+        for name, value in attributes.items()
+        if _is_plain(value) and not (hidden and name.startswith("_"))
+    }
+
+
+def _copy(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value  # holds something that cannot be copied; it is shared between runs
+
+
+def _shape(value: object) -> object:
+    return value.shape if isinstance(value, torch.Tensor) else type(value)

@@ -1,0 +1,201 @@
+"""Values taken apart into leaves, and leaves compared.
+
+A value is flattened into `(path, leaf)` pairs; containers leave a pair of their own that
+names their type, so that a tuple that became a list is a difference too.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# The tolerance of a Python float: what `.item()` of a float32 keeps.
+FLOAT_TOLERANCE = 1.3e-6
+SHOWN_LENGTH = 160
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_GRAD_FN = re.compile(r"grad_fn=<\w+>")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLeaf:
+    """A tensor as it was at one moment: later writes do not reach `values`."""
+
+    type: str
+    values: torch.Tensor
+    requires_grad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The type of a container, or of an object that cannot be looked into."""
+
+    name: str
+
+
+Leaf = object
+Flat = dict[str, Leaf]
+
+
+def flatten(value: object, path: str) -> Flat:
+    return dict(_flatten(value, path, set()))
+
+
+def tensors_in(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """The live tensors, with the same paths as in `flatten`."""
+    for where, item in _walk(value, path, set()):
+        if isinstance(item, torch.Tensor):
+            yield where, item
+
+
+def snapshot(tensor: torch.Tensor) -> TensorLeaf:
+    return TensorLeaf(type(tensor).__name__, tensor.detach().clone(), bool(tensor.requires_grad))
+
+
+def difference(expected: Leaf, actual: Leaf) -> str | None:
+    """`None`, or in a few words what the two differ in."""
+    if isinstance(expected, TensorLeaf) and isinstance(actual, TensorLeaf):
+        return _tensor_difference(expected, actual)
+    if type(expected) is not type(actual):
+        return f"{show(expected)} became {show(actual)}"
+    if isinstance(expected, (float, complex)) and isinstance(actual, (float, complex)):
+        same = _close(expected, actual)
+    elif hasattr(expected, "dtype"):  # NumPy arrays and scalars
+        same = _same_arrays(expected, actual)
+    else:
+        same = expected == actual
+    return None if same else f"{show(expected)} became {show(actual)}"
+
+
+def flat_difference(expected: Flat, actual: Flat) -> str | None:
+    """The first difference between two flattened values."""
+    for path, leaf in expected.items():
+        if path not in actual:
+            return f"{path} is missing"
+        found = difference(leaf, actual[path])
+        if found is not None:
+            return f"{path}: {found}"
+    extra = next((path for path in actual if path not in expected), None)
+    return f"{extra} is new" if extra is not None else None
+
+
+def show(leaf: Leaf) -> str:
+    if isinstance(leaf, TensorLeaf):
+        text = f"{leaf.values.dtype} {_numbers(leaf.values)}"
+    elif isinstance(leaf, Kind):
+        text = leaf.name
+    else:
+        text = repr(leaf)
+    return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
+
+
+def stable_text(text: str) -> str:
+    """Without what differs from run to run, or with the operation that made a value."""
+    return _GRAD_FN.sub("grad_fn=<…>", _ADDRESS.sub("0x…", text))
+
+
+def _numbers(tensor: torch.Tensor) -> str:
+    if tensor.numel() <= 8 and tensor.layout == torch.strided and not tensor.is_quantized:
+        return str(tensor.tolist())
+    return f"of shape {tuple(tensor.shape)}"
+
+
+def _walk(value: object, path: str, above: set[int]) -> Iterator[tuple[str, object]]:
+    """Leaves and containers; a container comes as its `Kind`, before its members."""
+    members = _members(value)
+    if members is None:
+        yield path, value
+        return
+    if id(value) in above:
+        yield path, Kind("a cycle")
+        return
+    yield path, Kind(f"{type(value).__name__}[{len(members)}]")
+    for name, member in members.items():
+        yield from _walk(member, f"{path}{name}", above | {id(value)})
+
+
+def _members(value: object) -> Mapping[str, object] | None:
+    """What a container holds, by the suffix that a path gets; `None` for a leaf."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {f".{name}": getattr(value, name) for name in value._fields}
+    if isinstance(value, (list, tuple)):
+        return {f"[{index}]": item for index, item in enumerate(value)}
+    if isinstance(value, Mapping):
+        return {f"[{key!r}]": item for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f".{field.name}": getattr(value, field.name) for field in dataclasses.fields(value)}
+    if _is_plain_object(value):
+        return {f".{name}": item for name, item in vars(value).items()}
+    return None
+
+
+def _is_plain_object(value: object) -> bool:
+    """An instance of a class of the user's: its attributes are its value."""
+    kind = type(value)
+    return (
+        hasattr(value, "__dict__")
+        and kind.__module__.partition(".")[0] not in ("torch", "numpy", "builtins", "functools")
+        and not isinstance(value, (type, torch.Tensor, torch.nn.Module, BaseException))
+        and not callable(value)
+    )
+
+
+def _flatten(value: object, path: str, above: set[int]) -> Iterator[tuple[str, Leaf]]:
+    for where, item in _walk(value, path, above):
+        yield where, _leaf(item)
+
+
+def _leaf(item: object) -> Leaf:
+    if isinstance(item, torch.Tensor):
+        return snapshot(item)
+    if isinstance(item, (bool, int, float, complex, str, bytes, type(None), Kind)):
+        return item
+    if isinstance(item, (set, frozenset, range, slice, torch.dtype, torch.device, torch.layout)):
+        return stable_text(
+            repr(sorted(item, key=repr) if isinstance(item, (set, frozenset)) else item)
+        )
+    if type(item).__module__ == "numpy":
+        return item.copy() if hasattr(item, "copy") else item
+    return Kind(f"{type(item).__module__}.{type(item).__qualname__}")
+
+
+def _tensor_difference(expected: TensorLeaf, actual: TensorLeaf) -> str | None:
+    old, new = expected.values, actual.values
+    if expected.type != actual.type:
+        return f"type {expected.type} became {actual.type}"
+    for aspect in ("dtype", "shape", "device", "layout"):
+        before, after = getattr(old, aspect), getattr(new, aspect)
+        if before != after:
+            return f"{aspect} {_aspect(before)} became {_aspect(after)}"
+    if expected.requires_grad != actual.requires_grad:
+        return f"requires_grad {expected.requires_grad} became {actual.requires_grad}"
+    try:
+        torch.testing.assert_close(new, old, equal_nan=True, check_stride=False)
+    except AssertionError:
+        return f"{show(expected)} became {show(actual)}"
+    return None
+
+
+def _aspect(value: object) -> str:
+    return str(tuple(value)) if isinstance(value, torch.Size) else str(value)
+
+
+def _close(expected: complex, actual: complex) -> bool:
+    if isinstance(expected, complex) or isinstance(actual, complex):
+        return _close(expected.real, actual.real) and _close(expected.imag, actual.imag)
+    if math.isnan(expected) or math.isnan(actual):
+        return math.isnan(expected) and math.isnan(actual)
+    return math.isclose(expected, actual, rel_tol=FLOAT_TOLERANCE, abs_tol=1e-12)
+
+
+def _same_arrays(expected: Any, actual: Any) -> bool:
+    import numpy
+
+    if expected.dtype != actual.dtype or expected.shape != actual.shape:
+        return False
+    if expected.dtype.kind in "fc":
+        return bool(numpy.allclose(expected, actual, rtol=FLOAT_TOLERANCE, equal_nan=True))
+    return bool(numpy.array_equal(expected, actual))
