@@ -4,12 +4,19 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from jitlint.finding import Severity
-from jitlint.region import RegionKind
+import libcst as cst
+
+from jitlint.finding import Finding, Fix, Severity
+from jitlint.region import Region, RegionKind
+
+if TYPE_CHECKING:
+    from jitlint.config import Settings
 
 ENTRY_POINT_GROUP = "jitlint.rules"
 
@@ -44,6 +51,39 @@ class Rule:
     @classmethod
     def summary(cls) -> str:
         return cls.page().partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """What a `visit_` method is given: one file, as one rule sees it."""
+
+    rule: type[Rule]
+    path: Path
+    module: cst.Module
+    settings: "Settings"
+
+    def finding(
+        self,
+        node: cst.CSTNode,
+        message: str,
+        *,
+        severity: Severity | None = None,
+        codes: tuple[str, ...] = (),
+        fix: Fix | None = None,
+        no_fix_reason: str | None = None,
+        region: Region | None = None,
+    ) -> Finding:
+        return Finding(
+            rule=self.rule.name,
+            family=self.rule.family,
+            severity=self.rule.severity if severity is None else severity,
+            message=message,
+            node=node,
+            codes=codes,
+            region=region,
+            fix=fix,
+            no_fix_reason=no_fix_reason,
+        )
 
 
 def load_rules() -> dict[str, type[Rule]]:

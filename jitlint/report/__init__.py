@@ -1,0 +1,3 @@
+"""Reports: one module per format."""
+
+FORMATS = ("text", "concise", "json")
