@@ -1,0 +1,342 @@
+"""Extracts the table of the installed torch: `python -m jitlint.analysis.extract_torch`.
+
+Nothing here knows what an operator does. Kinds come from running each function on the
+sample inputs of torch's own test suite and on made-up arguments, else from type stubs and
+annotations; whether a call breaks a graph comes from compiling it.
+"""
+
+import argparse
+import io
+import json
+import random
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jitlint.analysis.extract_breaks import measure_breaks
+from jitlint.analysis.extract_numpy import numpy_functions
+from jitlint.analysis.extract_observations import (
+    NONE,
+    NUMBER,
+    SIZE,
+    STATIC,
+    TENSOR,
+    TENSORS,
+    classify_number,
+    kind_of,
+    observe,
+    summarize,
+)
+from jitlint.analysis.extract_samples import (
+    Sample,
+    make_tensor,
+)
+from jitlint.analysis.extract_stubs import (
+    read_attributes,
+    signature_of,
+)
+from jitlint.analysis.extract_subjects import Subject, aliases, functions, methods
+
+SCHEMA = 1
+TABLES = Path(__file__).with_name("tables")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", help="print the entries of these names, and stop")
+    parser.add_argument("--no-compile", action="store_true", help="measure no graph breaks")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    table = extract(only=options.only, compiled=not options.no_compile)
+    if options.only:
+        print(json.dumps(table, sort_keys=True))
+        return
+    release = ".".join(table["version"].split(".")[:2])
+    path = TABLES / f"torch-{release}.json"
+    path.write_text(dump(table), encoding="utf-8")
+    sizes = {k: len(v) for k, v in table.items() if isinstance(v, dict | list)}
+    print(f"{path}: {sizes}", file=sys.stderr)
+
+
+def dump(table: dict[str, Any]) -> str:
+    """JSON with one entry on each line, sorted, so that two versions can be compared."""
+    parts = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(value.items())]
+            parts.append(f"{json.dumps(key)}: {{\n" + ",\n".join(lines) + "\n}")
+        elif isinstance(value, list):
+            lines = [json.dumps(item) for item in sorted(value)]
+            parts.append(f"{json.dumps(key)}: [\n" + ",\n".join(lines) + "\n]")
+        else:
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(1)
+    subjects = [*functions(), *methods()]
+    if only:
+        subjects = [subject for subject in subjects if subject.name in only]
+    entries: dict[str, dict[str, Any]] = {}
+    for subject in subjects:
+        try:
+            entry = entry_of(subject)
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            print(f"{subject.name}: {error!r}", file=sys.stderr)
+            entry = declared(subject)
+        if entry:
+            entries[subject.name] = entry
+    if compiled:
+        add_breaks(entries, subjects)
+    table: dict[str, Any] = {
+        "schema": SCHEMA,
+        "framework": "torch",
+        "version": torch.__version__.partition("+")[0],
+        "functions": {k: v for k, v in entries.items() if not k.startswith("Tensor.")},
+        "methods": {
+            k.removeprefix("Tensor."): v for k, v in entries.items() if k.startswith("Tensor.")
+        },
+    }
+    if not only:
+        table["attributes"] = attributes()
+        table["modules"] = modules()
+        table["tensor_only_methods"] = tensor_only_methods()
+        table["aliases"] = aliases(table["functions"])
+        table["numpy"] = numpy_functions()
+    return table
+
+
+def entry_of(subject: Subject) -> dict[str, Any]:
+    samples = subject.samples()
+    entry = summarize(samples) or declared(subject)
+    if not entry:
+        return {}
+    if entry["returns"] in (NUMBER, SIZE, STATIC):
+        takes_tensor = any(sample.tensors() for sample in samples)
+        if entry["returns"] == NUMBER or takes_tensor:
+            entry["returns"] = classify_number(samples)
+        if entry["returns"] is None:
+            if subject.method or _declares_tensor(subject):
+                return {}
+            entry["returns"] = STATIC
+        entry.pop("with_dim", None)
+    if entry["returns"] in (TENSOR, TENSORS):
+        entry.update(schema_facts(subject))
+    return _ordered(entry)
+
+
+def _declares_tensor(subject: Subject) -> bool:
+    return any("Tensor" in p.annotation for o in subject.overloads for p in o.parameters)
+
+
+def declared(subject: Subject) -> dict[str, Any]:
+    """The entry that the type stubs or annotations give."""
+    plain = [o for o in subject.overloads if not o.has_dim] or subject.overloads
+    results = {kind_of_annotation(overload.returns) for overload in plain}
+    if len(results) != 1:
+        return {}
+    kind, items = results.pop()
+    if kind is None:
+        return {}
+    entry: dict[str, Any] = {"returns": kind, "source": "stub"}
+    if items:
+        entry["items"] = items
+    return entry
+
+
+def kind_of_annotation(text: str) -> tuple[str | None, int | None]:
+    """The kind that a return annotation names, and its arity."""
+    import torch
+
+    text = text.replace("Optional[Tensor]", "Tensor | None").replace("Tuple", "tuple")
+    if text in ("Tensor", "Self", "S", "Tensor | None"):
+        return TENSOR, None
+    if text.startswith("torch.return_types."):
+        cls = getattr(torch.return_types, text.rpartition(".")[2])
+        return TENSORS, int(cls.n_fields)
+    if match := re.fullmatch(r"tuple\[(Tensor(?:, Tensor)*)\]", text):
+        return TENSORS, match[1].count("Tensor")
+    if re.fullmatch(r"(tuple\[Tensor, \.\.\.\]|(list|List|Sequence)\[Tensor\])", text):
+        return TENSORS, None
+    if text in ("_bool", "_int", "_float", "bool", "int", "float", "Number", "_int | SymInt"):
+        return NUMBER, None
+    if text in ("_dtype", "_device", "_layout", "str", "_qscheme", "dtype", "device"):
+        return STATIC, None
+    if text == "None":
+        return NONE, None
+    return (SIZE, None) if text == "Size" else (None, None)
+
+
+def schema_facts(subject: Subject) -> dict[str, Any]:
+    """Randomness, mutation, aliasing and dynamic shapes as the ATen schemas declare them."""
+    import torch
+
+    name = subject.name.rpartition(".")[2]
+    if not subject.method and subject.name.count(".") > 1:
+        prefix = subject.name.split(".")[-2]
+        name = f"{prefix}_{name}" if prefix in ("linalg", "fft", "special") else name
+    packet: Any = getattr(torch.ops.aten, name, None)
+    if not hasattr(packet, "overloads"):
+        return {"mutates": True} if _is_in_place(subject.name) else {}
+    facts: dict[str, Any] = {}
+    default = [getattr(packet, overload) for overload in packet.overloads()]
+    default = [o for o in default if not any(a.is_out for a in o._schema.arguments)]
+    tags = [set(overload.tags) for overload in default]
+    if tags and all(torch.Tag.nondeterministic_seeded in found for found in tags):
+        facts["random"] = True
+    if tags and all(torch.Tag.dynamic_output_shape in found for found in tags):
+        facts["dynamic_shape"] = True
+    firsts = [o._schema.arguments[0].alias_info for o in default if o._schema.arguments]
+    if _is_in_place(subject.name) or (firsts and all(a and a.is_write for a in firsts)):
+        facts["mutates"] = True
+    elif any(a and not a.is_write for a in firsts):
+        facts["view"] = True
+    return facts
+
+
+def _is_in_place(name: str) -> bool:
+    return name.endswith("_") and not name.endswith("__")
+
+
+def _ordered(entry: dict[str, Any]) -> dict[str, Any]:
+    source = entry.pop("source")
+    if entry.get("mutates"):
+        entry.pop("view", None)
+    return {**entry, "source": source}
+
+
+def add_breaks(entries: dict[str, dict[str, Any]], subjects: Iterable[Subject]) -> None:
+    """Compile one call of each subject, and note which graph break it causes."""
+    by_name = {subject.name: subject for subject in subjects}
+    breaks = measure_breaks((name, _first_working(by_name[name].samples())) for name in entries)
+    for name, identifier in breaks.items():
+        key = "reads" if entries[name]["returns"] == "scalar" else "breaks"
+        entries[name][key] = identifier
+        entries[name] = _ordered(entries[name])
+
+
+def _first_working(samples: list[Sample]) -> Sample | None:
+    candidates = [sample for sample in samples if not sample.with_dim]
+    for sample in candidates or samples:
+        if observe(sample) is not None:
+            return sample
+    return None
+
+
+def attributes() -> dict[str, str]:
+    import torch
+
+    root = Path(torch.__file__).parent
+    names = set(read_attributes(root / "_C" / "__init__.pyi", "TensorBase"))
+    names |= {n for n in dir(torch.Tensor) if not callable(getattr(torch.Tensor, n, None))}
+    declared_kinds = read_attributes(root / "_C" / "__init__.pyi", "TensorBase")
+    found = {}
+    for name in names:
+        if name.startswith("_"):
+            continue
+        kind = _attribute_kind(name) or kind_of_annotation(declared_kinds.get(name, ""))[0]
+        if kind in (TENSOR, SIZE, STATIC):
+            found[name] = kind
+    return found
+
+
+def _attribute_kind(name: str) -> str | None:
+    import torch
+
+    values = []
+    for tensor in (make_tensor("float32", (2, 3), 0), make_tensor("float32", (4, 5), 0)):
+        try:
+            values.append(getattr(tensor, name))
+        except (RuntimeError, AttributeError, TypeError):
+            try:
+                values.append(getattr(tensor.to(torch.complex64), name))
+            except (RuntimeError, AttributeError, TypeError):
+                return None
+    kind = kind_of(values[0])
+    if kind in (NUMBER, SIZE, STATIC):
+        return SIZE if values[0] != values[1] or kind == SIZE else STATIC
+    return kind if kind == TENSOR else None
+
+
+def modules() -> dict[str, dict[str, Any]]:
+    """What `forward` of each class of `torch.nn` returns."""
+    import torch
+
+    measured = dict(_module_kinds())
+    found: dict[str, dict[str, Any]] = {}
+    for name, cls in vars(torch.nn).items():
+        if not (isinstance(cls, type) and issubclass(cls, torch.nn.Module)):
+            continue
+        if name in measured:
+            found[f"torch.nn.{name}"] = {**measured[name], "source": "measured"}
+            continue
+        kind, items = kind_of_annotation(signature_of(cls.forward)[0].returns)
+        if kind in (TENSOR, TENSORS):
+            entry = {"returns": kind, **({"items": items} if items else {})}
+            found[f"torch.nn.{name}"] = {**entry, "source": "annotation"}
+    return found
+
+
+def _module_kinds() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kinds of the results of the module inputs of torch's own test suite."""
+    import torch
+    from torch.testing._internal.common_modules import module_db
+
+    for info in module_db:
+        seen = set()
+        try:
+            inputs = info.module_inputs_func(
+                info, device="cpu", dtype=torch.float32, requires_grad=False, training=False
+            )
+        except Exception:
+            continue
+        for sample in inputs:
+            try:
+                made = sample.constructor_input
+                module = info.module_cls(*made.args, **made.kwargs)
+                result = module(*sample.forward_input.args, **sample.forward_input.kwargs)
+            except Exception:
+                continue
+            seen.add((_module_kind(result), len(result) if isinstance(result, tuple) else None))
+        if len(seen) == 1:
+            kind, items = seen.pop()
+            if kind:
+                yield info.module_cls.__name__, _entry(kind, items)
+
+
+def _module_kind(result: Any) -> str | None:
+    kind = kind_of(result)
+    if kind is None and isinstance(result, tuple):
+        return TENSORS
+    return kind
+
+
+def _entry(kind: str, items: int | None) -> dict[str, Any]:
+    return {"returns": kind, **({"items": items} if items else {})}
+
+
+def tensor_only_methods() -> list[str]:
+    """Methods that a value has only if it is a tensor."""
+    import numpy
+    import torch
+
+    others: list[type] = [str, bytes, list, dict, set, frozenset, int, float, complex, tuple]
+    others += [numpy.ndarray, torch.nn.Module, random.Random, io.TextIOWrapper, io.BytesIO]
+    others += [torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Parameter.__mro__[-1]]
+    others += [torch.optim.Optimizer, torch.Size, torch.Generator, torch.dtype, torch.device]
+    taken = {name for cls in others for name in dir(cls)}
+    return [
+        name
+        for name in dir(torch.Tensor)
+        if not name.startswith("_") and name not in taken and callable(getattr(torch.Tensor, name))
+    ]
+
+
+if __name__ == "__main__":
+    main()

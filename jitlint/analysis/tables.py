@@ -1,0 +1,201 @@
+"""What framework functions return, read from the tables that lie beside this file.
+
+The tables are extracted from the frameworks (`jitlint.analysis.extract_torch`); reading
+them needs no framework.
+"""
+
+import enum
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from packaging.version import Version
+
+SCHEMA = 1
+FOLDER = Path(__file__).with_name("tables")
+
+
+class Returns(enum.Enum):
+    """What a call gives, as far as a tracer is concerned."""
+
+    TENSOR = "tensor"
+    TENSORS = "tensors"
+    SCALAR = "scalar"
+    """A Python value read out of a tensor's data."""
+    SIZE = "size"
+    """Python integers that come from a tensor's shape."""
+    STATIC = "static"
+    """Another Python value, fixed while a graph is traced."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One function, method or module.
+
+    `with_dim` is what it returns when the call names a dimension, `with_flags` when a
+    parameter is true; `items` is the number of tensors where that is fixed. `dtype` is
+    "same" (as the first tensor, except `from_bool`), "float" (floating for integers too),
+    or a dtype's name; see `result_dtype`.
+    `reduces`: without a dimension the result has rank 0; `broadcasts`: but with a second
+    tensor it does not reduce (`torch.max`). `one_argument` is what it does instead when it
+    is given nothing but its first argument (`torch.where`). `elementwise`: the shape is the
+    broadcast of the inputs, each element depends on its like, and strides are kept.
+    `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
+    reading data into Python, or otherwise.
+    """
+
+    name: str
+    returns: Returns | None = None
+    items: int | None = None
+    with_dim: Returns | None = None
+    with_flags: Mapping[str, Returns] = field(default_factory=dict)
+    is_bool: bool = False
+    dtype: str | None = None
+    reduces: bool = False
+    broadcasts: bool = False
+    elementwise: bool = False
+    random: bool = False
+    mutates: bool = False
+    view: bool = False
+    dynamic_shape: bool = False
+    from_bool: str | None = None
+    reads: str | None = None
+    breaks: str | None = None
+    one_argument: "Operator | None" = None
+    source: str = ""
+
+    def result_dtype(self, first: str | None) -> str | None:
+        """The dtype of the result for a first tensor of dtype `first`; None: not known."""
+        if self.is_bool:
+            return "bool"
+        if self.dtype == "same":
+            return self.from_bool or first if first == "bool" else first
+        if self.dtype == "float":
+            return first if first is not None and first.startswith("float") else None
+        return self.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The knowledge of one release of a framework.
+
+    `exact` is false when another release was asked for and this is the nearest there is.
+    """
+
+    framework: str
+    version: str
+    exact: bool
+    _data: Mapping[str, Any]
+
+    def function(self, dotted: str) -> Operator | None:
+        """The function of a full dotted name, aliases included."""
+        for prefix in ("torch.Tensor.", "torch._C.TensorBase."):
+            if dotted.startswith(prefix):
+                return self.method(dotted.removeprefix(prefix))
+        return self._operator("functions", dotted) or self._operator("numpy", dotted)
+
+    def method(self, name: str) -> Operator | None:
+        """The method of a tensor."""
+        return self._operator("methods", name)
+
+    def attribute(self, name: str) -> Returns | None:
+        """What an attribute of a tensor is: TENSOR, SIZE or STATIC."""
+        kind = self._data["attributes"].get(name)
+        return None if kind is None else Returns(kind)
+
+    def module(self, dotted: str) -> Operator | None:
+        """What calling an instance of a class of `torch.nn` returns."""
+        return self._operator("modules", dotted)
+
+    def is_tensor_only(self, name: str) -> bool:
+        """Whether a value with this method can only be a tensor."""
+        return name in self._tensor_only
+
+    @functools.cached_property
+    def _tensor_only(self) -> frozenset[str]:
+        return frozenset(self._data["tensor_only_methods"])
+
+    @functools.cached_property
+    def _operators(self) -> dict[tuple[str, str], Operator]:
+        return {}
+
+    def _operator(self, section: str, name: str) -> Operator | None:
+        entries = self._data[section]
+        entry = entries.get(name)
+        if entry is None:
+            name = self._data["aliases"].get(name, name)
+            entry = entries.get(name)
+        if entry is None:
+            return None
+        key = section, name
+        if key not in self._operators:
+            self._operators[key] = _operator(name, entry)
+        return self._operators[key]
+
+
+def _operator(name: str, entry: dict[str, Any]) -> Operator:
+    fields = dict(entry)
+    flags = fields.pop("with_flag", {})
+    alone = fields.pop("one_argument", None)
+    return Operator(
+        name=name,
+        returns=_kind(fields.pop("returns")),
+        with_dim=_kind(fields.pop("with_dim", None)),
+        with_flags=MappingProxyType({flag: Returns(kind) for flag, kind in flags.items()}),
+        one_argument=None if alone is None else _operator(name, alone),
+        is_bool=fields.pop("bool", False),
+        **fields,
+    )
+
+
+def _kind(text: str | None) -> Returns | None:
+    return None if text is None else Returns(text)
+
+
+@functools.lru_cache(maxsize=8)
+def load(framework: str = "torch", version: str | None = None) -> Table:
+    """The table of a release, else of the nearest one; the newest when none is named.
+
+    Raises ValueError when there is no table of `framework`, or `version` is not a version.
+    """
+    tables = {release: path for path in _files(framework) if (release := _release(path))}
+    if not tables:
+        raise ValueError(f"there is no table for {framework}")
+    wanted = max(tables) if version is None else _minor(version)
+    chosen = min(tables, key=lambda release: (_distance(release, wanted), -_order(release)))
+    data = json.loads(tables[chosen].read_bytes())
+    if data["schema"] != SCHEMA:
+        raise ValueError(f"{tables[chosen]} has schema {data['schema']}, not {SCHEMA}")
+    return Table(framework, data["version"], chosen == wanted, data)
+
+
+def available(framework: str = "torch") -> list[str]:
+    """The releases that have a table, oldest first."""
+    return [str(release) for release in sorted(map(_release, _files(framework)))]
+
+
+def _files(framework: str) -> list[Path]:
+    return sorted(FOLDER.glob(f"{framework}-*.json"))
+
+
+def _release(path: Path) -> Version:
+    return Version(path.stem.rpartition("-")[2])
+
+
+def _minor(version: str) -> Version:
+    parsed = Version(version)
+    return Version(f"{parsed.major}.{parsed.minor}")
+
+
+def _distance(release: Version, wanted: Version) -> int:
+    return abs(_order(release) - _order(wanted))
+
+
+def _order(release: Version) -> int:
+    """Minor releases in a row; a change of the major number is far."""
+    return release.major * 1000 + release.minor
