@@ -25,13 +25,14 @@ class Sample:
     kwargs: dict[str, Any]
     with_dim: bool
     source: str
+    wrapped: bool = False
 
     def run(self) -> Any:
         return self.call(*self.args, **self.kwargs)
 
     def copy(self) -> "Sample":
         """The same call on fresh tensors."""
-        return self.changed(lambda tensor: tensor.detach().clone())
+        return self.changed(lambda t: t.detach().clone().requires_grad_(t.requires_grad))
 
     def changed(self, change: Callable[[Any], Any]) -> "Sample":
         """The same call with every tensor replaced."""
@@ -44,6 +45,8 @@ class Sample:
     @property
     def plain(self) -> bool:
         """Whether nothing but its data decides the dtype and place of the result."""
+        if self.wrapped:
+            return False
         return not OUTPUT_NAMES & self.kwargs.keys() and not any(_is_dtype(a) for a in self.args)
 
 
@@ -72,9 +75,12 @@ def map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def operator_samples(
-    operator: Any, call: Callable[..., Any], overloads: list[Overload]
+    operator: Any, call: Callable[..., Any], overloads: list[Overload], *, wrapped: bool
 ) -> Iterator[Sample]:
-    """The sample inputs of an `OpInfo` of torch's own test suite."""
+    """The sample inputs of an `OpInfo` of torch's own test suite.
+
+    `wrapped`: `call` is a wrapper of the tests, which may take arguments in another order.
+    """
     import torch
 
     supported = operator.supported_dtypes("cpu")
@@ -88,9 +94,8 @@ def operator_samples(
             continue
         for sample in found:
             args = (sample.input, *sample.args)
-            yield Sample(
-                call, args, sample.kwargs, names_dim(args, sample.kwargs, overloads), "op_db"
-            )
+            with_dim = names_dim(args, sample.kwargs, overloads)
+            yield Sample(call, args, sample.kwargs, with_dim, "op_db", wrapped)
 
 
 def names_dim(args: tuple[Any, ...], kwargs: dict[str, Any], overloads: list[Overload]) -> bool:
@@ -126,6 +131,9 @@ def signature_samples(
             continue
         for dtype, shape in itertools.product(DTYPES, SHAPES):
             yield from _calls(call, parameters, dtype, shape, method)
+    if method and any(not any(p.required for p in o.parameters) for o in overloads):
+        leaf = make_tensor("float32", (), 0).requires_grad_()
+        yield Sample(call, (leaf,), {}, False, "measured")
 
 
 def _calls(

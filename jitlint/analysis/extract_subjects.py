@@ -76,7 +76,8 @@ class Subject:
             overloads = [_with_self(overload) for overload in overloads]
         found: list[Sample] = []
         for operator, call in self.operators:
-            found += operator_samples(operator, call, overloads)
+            wrapped = call is not self.call
+            found += operator_samples(operator, call, overloads, wrapped=wrapped)
         found += signature_samples(self.call, self.overloads, method=self.method)
         return found
 

@@ -12,7 +12,7 @@ import random
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,9 @@ from jitlint.analysis.extract_observations import (
     TENSORS,
     classify_number,
     kind_of,
-    observe,
     summarize,
 )
 from jitlint.analysis.extract_samples import (
-    Sample,
     make_tensor,
 )
 from jitlint.analysis.extract_stubs import (
@@ -93,7 +91,7 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
         if entry:
             entries[subject.name] = entry
     if compiled:
-        add_breaks(entries, subjects)
+        add_breaks(entries)
     table: dict[str, Any] = {
         "schema": SCHEMA,
         "framework": "torch",
@@ -211,22 +209,12 @@ def _ordered(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "source": source}
 
 
-def add_breaks(entries: dict[str, dict[str, Any]], subjects: Iterable[Subject]) -> None:
-    """Compile one call of each subject, and note which graph break it causes."""
-    by_name = {subject.name: subject for subject in subjects}
-    breaks = measure_breaks((name, _first_working(by_name[name].samples())) for name in entries)
-    for name, identifier in breaks.items():
+def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
+    """Compile calls of each function, and note the graph break that they cause."""
+    for name, identifier in measure_breaks(entries).items():
         key = "reads" if entries[name]["returns"] == "scalar" else "breaks"
         entries[name][key] = identifier
         entries[name] = _ordered(entries[name])
-
-
-def _first_working(samples: list[Sample]) -> Sample | None:
-    candidates = [sample for sample in samples if not sample.with_dim]
-    for sample in candidates or samples:
-        if observe(sample) is not None:
-            return sample
-    return None
 
 
 def attributes() -> dict[str, str]:

@@ -41,6 +41,15 @@ class Framework(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """A Python value computed from a tensor's data: by which operator, and the id of the
+    graph break that the read causes ("" where it causes none)."""
+
+    operator: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """Base of all abstract values; they are immutable and hashable."""
 
@@ -54,13 +63,13 @@ class Unknown(Value):
 class Static(Value):
     """A Python value that a tracer treats as a constant or as a symbol.
 
-    `const` is its value where known (None, bool, int, float, str). `read_by` names the
-    operator that read it out of a tensor (`torch.equal`) when `source` is `DATA`.
+    `const` is its value where known (None, bool, int, float, str). `read` says how it was
+    read out of a tensor when `source` is `DATA`.
     """
 
     const: Any = MISSING
     source: Source = Source.PYTHON
-    read_by: str = ""
+    read: Read | None = None
 
     def __eq__(self, other: object) -> bool:
         """1, 1.0 and True are different constants."""
@@ -68,11 +77,11 @@ class Static(Value):
             isinstance(other, Static)
             and type(self.const) is type(other.const)
             and self.const == other.const
-            and (self.source, self.read_by) == (other.source, other.read_by)
+            and (self.source, self.read) == (other.source, other.read)
         )
 
     def __hash__(self) -> int:
-        return hash((type(self.const), self.const, self.source, self.read_by))
+        return hash((type(self.const), self.const, self.source, self.read))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +267,8 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
             return replace(left, maybe=True)
     if isinstance(a, Static) and isinstance(b, Static):
         source = max(a.source, b.source, key=lambda s: s.value)
-        read_by = a.read_by if a.source is source else b.read_by
-        return Static(a.const if _same_constant(a, b) else MISSING, source, read_by)
+        read = a.read if a.source is source else b.read
+        return Static(a.const if _same_constant(a, b) else MISSING, source, read)
     return _join_containers(a, b, depth)
 
 

@@ -1,0 +1,1 @@
+"""Whole-program facts: which files there are, what they define, where regions begin."""

@@ -1,0 +1,794 @@
+"""Calls: what Python's builtins, framework functions and methods return."""
+
+import builtins
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import libcst as cst
+
+from jitlint.analysis import narrowing
+from jitlint.analysis.annotations import annotated_value
+from jitlint.analysis.expressions import evaluate, evaluate_target_path
+from jitlint.analysis.frame import Frame
+from jitlint.analysis.makers import makers
+from jitlint.analysis.observations import Construct
+from jitlint.analysis.tables import Operator, Returns
+from jitlint.analysis.values import (
+    BOOL_TENSOR,
+    NONE,
+    SHAPE,
+    STATIC,
+    TENSOR,
+    UNKNOWN,
+    BoundMethod,
+    Class,
+    Dict,
+    External,
+    ExternalInstance,
+    ExternalMethod,
+    Framework,
+    Function,
+    Instance,
+    ModuleValue,
+    Optional,
+    Partial,
+    Read,
+    Sequence,
+    Source,
+    Static,
+    Super,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    element_of,
+    is_constant,
+    is_none,
+    is_tensor,
+    join,
+    join_all,
+)
+from jitlint.region import RegionKind
+
+
+@dataclass(slots=True)
+class Arguments:
+    """Evaluated arguments. `rest` is the element of a `*args` of unknown length, and
+    `open` says that there is a `**kwargs` whose keys are not known."""
+
+    positional: list[Value] = field(default_factory=list)
+    keywords: dict[str, Value] = field(default_factory=dict)
+    rest: Value | None = None
+    open: bool = False
+
+    def get(self, position: int, name: str) -> Value | None:
+        if position < len(self.positional):
+            return self.positional[position]
+        return self.keywords.get(name)
+
+    def all(self) -> list[Value]:
+        return [*self.positional, *self.keywords.values()]
+
+    def after(self, *first: Value) -> "Arguments":
+        return Arguments([*first, *self.positional], self.keywords, self.rest, self.open)
+
+
+def evaluate_call(frame: Frame, node: cst.Call) -> Value:
+    callee = _callee(frame, node.func)
+    arguments = evaluate_arguments(frame, node.args)
+    return apply(frame, callee, arguments, node)
+
+
+def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
+    """The function of a call; a method of a plain value stays with its receiver."""
+    if not isinstance(node, cst.Attribute):
+        return evaluate(frame, node)
+    path = evaluate_target_path(node)
+    if path is not None and path in frame.variables:
+        return frame.variables[path]
+    receiver = evaluate(frame, node.value)
+    if isinstance(receiver, Optional):
+        receiver = receiver.value
+    if isinstance(receiver, ModuleValue | External | Class | Instance | Super):
+        return frame.machine.attribute(frame, receiver, node.attr.value)
+    return ExternalMethod(receiver, node.attr.value)
+
+
+def evaluate_arguments(frame: Frame, nodes: "tuple[cst.Arg, ...] | list[cst.Arg]") -> Arguments:
+    arguments = Arguments()
+    for node in nodes:
+        value = evaluate(frame, node.value)
+        if node.star == "*":
+            if isinstance(value, Tuple) and arguments.rest is None:
+                arguments.positional.extend(value.items)
+            else:
+                arguments.rest = element_of(value)
+        elif node.star == "**":
+            if isinstance(value, Dict):
+                keywords = {k: v for k, v in value.items if isinstance(k, str)}
+                arguments.keywords.update(keywords)
+            arguments.open = True
+        elif node.keyword is not None:
+            arguments.keywords[node.keyword.value] = value
+        else:
+            arguments.positional.append(value)
+    return arguments
+
+
+def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Call an abstract value."""
+    machine = frame.machine
+    match callee:
+        case Function():
+            return machine.call(frame, callee, arguments)
+        case BoundMethod(receiver, function):
+            return machine.call(frame, function, arguments.after(receiver))
+        case Class():
+            return machine.construct(frame, callee, arguments)
+        case Instance():
+            return _call_instance(frame, callee, arguments)
+        case Partial(function, args, kwargs):
+            merged = Arguments(
+                [*args, *arguments.positional],
+                {**dict(kwargs), **arguments.keywords},
+                arguments.rest,
+                arguments.open,
+            )
+            return apply(frame, function, merged, node)
+        case External(name):
+            return call_external(frame, name, arguments, node)
+        case ExternalInstance():
+            return _call_module(frame, callee, arguments, node)
+        case ExternalMethod(receiver, name):
+            return call_method(frame, receiver, name, arguments, node)
+        case Optional(value):
+            return apply(frame, value, arguments, node)
+    return _unknown_callee(arguments)
+
+
+def _unknown_callee(arguments: Arguments) -> Value:
+    """A callee that nothing is known of, given a tensor first, returns a tensor."""
+    if arguments.positional and is_tensor(arguments.positional[0]):
+        return TENSOR
+    return UNKNOWN
+
+
+def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Value:
+    machine = frame.machine
+    name = "forward" if machine.is_module(instance.cls) else "__call__"
+    method = machine.method(instance.cls, name)
+    if method is not None:
+        return machine.call(frame, Function(method), arguments.after(instance))
+    for base in machine.external_bases(instance.cls):
+        operator = machine.torch.module(base)
+        if operator is not None:
+            return operator_result(operator, base, arguments)
+    return _unknown_callee(arguments)
+
+
+def _call_module(
+    frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    if instance.name == "torch.nn.Sequential" and instance.children:
+        value = arguments.positional[0] if arguments.positional else UNKNOWN
+        for child in instance.children:
+            value = apply(frame, child, Arguments([value]), node)
+        return value
+    operator = frame.machine.torch.module(instance.name)
+    if operator is not None:
+        return operator_result(operator, instance.name, arguments)
+    return _unknown_callee(arguments)
+
+
+# -- framework operators -------------------------------------------------------------------
+
+
+def operator_result(operator: Operator, name: str, arguments: Arguments) -> Value:
+    """What an operator of the tables returns for these arguments."""
+    returns = operator.returns
+    has_dim = "dim" in arguments.keywords or "axis" in arguments.keywords
+    has_dim = has_dim or (operator.reduces and _has_positional_dim(arguments))
+    if operator.with_dim is not None and has_dim:
+        returns = operator.with_dim
+    for flag, kind in operator.with_flags.items():
+        if _is_true(arguments.keywords.get(flag)):
+            returns = kind
+    match returns:
+        case Returns.TENSOR:
+            return _tensor_result(operator, arguments, has_dim)
+        case Returns.TENSORS:
+            items = operator.items or (2 if has_dim and operator.with_dim else None)
+            return Tuple((TENSOR,) * items) if items else Sequence(TENSOR)
+        case Returns.SCALAR:
+            return Static(source=Source.DATA, read=Read(name, operator.reads or ""))
+        case Returns.SIZE:
+            return SHAPE
+        case Returns.STATIC:
+            return STATIC
+        case Returns.NONE:
+            return NONE
+    return UNKNOWN
+
+
+def _is_true(value: Value | None) -> bool:
+    return isinstance(value, Static) and value.const is True
+
+
+def _has_positional_dim(arguments: Arguments) -> bool:
+    """`x.sum(1)` and `torch.sum(x, 1)`; the tensor itself is the first argument."""
+    return len(arguments.positional) > 1 and not is_tensor(arguments.positional[1])
+
+
+def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> Tensor:
+    tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
+    first = tensors[0] if tensors else None
+    rank: int | None = None
+    if operator.reduces and not has_dim:
+        rank = 0
+    elif operator.elementwise:
+        rank = _elementwise_rank(arguments)
+    is_bool: bool | None = True if operator.is_bool else None
+    dtype = "bool" if operator.is_bool else None
+    if not operator.is_bool:
+        if operator.dtype == "same" and first is not None:
+            is_bool, dtype = first.is_bool, first.dtype
+        elif operator.dtype not in (None, "same"):
+            is_bool, dtype = operator.dtype == "bool", operator.dtype
+            dtype = None if dtype == "float" else dtype
+    requested = arguments.keywords.get("dtype")
+    if isinstance(requested, External):
+        dtype = requested.name.removeprefix("torch.")
+        is_bool = dtype == "bool"
+    return Tensor(is_bool, rank, False, Framework.TORCH, dtype)
+
+
+def _elementwise_rank(arguments: Arguments) -> int | None:
+    ranks = []
+    for value in arguments.positional:
+        if isinstance(value, Tensor):
+            ranks.append(value.rank)
+        elif isinstance(value, Static):
+            ranks.append(0)
+        else:
+            return None
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if known and len(known) == len(ranks) else None
+
+
+def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """Call a name of a library."""
+    handler = HANDLERS.get(name)
+    if handler is not None:
+        return handler(frame, name, arguments, node)
+    maker = makers().get(name)
+    if maker is not None:
+        return frame.machine.make_region(frame, maker, arguments, node)
+    table = frame.machine.torch
+    if name in MODULE_CONTAINERS or table.module(name) is not None:
+        return ExternalInstance(name, _children(arguments))
+    operator = table.function(name)
+    if operator is None:
+        return _unknown_callee(arguments)
+    result = operator_result(operator, name, arguments)
+    if isinstance(result, Tensor) and name.startswith("numpy."):
+        return replace(result, framework=Framework.NUMPY)
+    return result
+
+
+MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"}
+
+
+def _children(arguments: Arguments) -> tuple[Value, ...]:
+    children: list[Value] = []
+    for value in [*arguments.positional, *([arguments.rest] if arguments.rest else [])]:
+        match value:
+            case Instance() | ExternalInstance() | Function():
+                children.append(value)
+            case Tuple() | Sequence():
+                items = value.items if isinstance(value, Tuple) else (value.element,)
+                children.extend(i for i in items if isinstance(i, Instance | ExternalInstance))
+            case Dict(items):
+                children.extend(v for _, v in items if isinstance(v, Instance | ExternalInstance))
+    return tuple(dict.fromkeys(children))
+
+
+# -- methods -------------------------------------------------------------------------------
+
+
+def call_method(
+    frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    """Call a method of a value whose class is not of the project."""
+    match receiver:
+        case Tensor():
+            return _tensor_method(frame, receiver, name, arguments)
+        case Static():
+            return _static_method(receiver, name)
+        case Tuple() | Sequence():
+            return _list_method(frame, receiver, name, arguments, node)
+        case Dict():
+            return _dict_method(frame, receiver, name, arguments, node)
+        case Instance():
+            return _inherited_method(frame, receiver, name, arguments, node)
+        case ExternalInstance():
+            return _module_method(frame, receiver, name, arguments, node)
+        case Unknown():
+            return _unknown_method(frame, receiver, name, arguments)
+    return _unknown_callee(arguments)
+
+
+def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Arguments) -> Value:
+    operator = frame.machine.torch.method(name)
+    if operator is None:
+        return TENSOR if receiver.framework is Framework.NUMPY else UNKNOWN
+    if name == "size" or (operator.returns is Returns.SIZE and name == "stride"):
+        return SHAPE if arguments.positional or arguments.keywords else Sequence(SHAPE)
+    if name in ("to", "type"):
+        return _cast(receiver, arguments)
+    if name == "numpy":
+        return replace(receiver, framework=Framework.NUMPY)
+    result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
+    if isinstance(result, Tensor):
+        result = replace(result, framework=receiver.framework)
+    return result
+
+
+def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
+    for value in arguments.all():
+        if isinstance(value, External) and value.name.startswith("torch."):
+            dtype = value.name.removeprefix("torch.")
+            return replace(receiver, is_bool=dtype == "bool", dtype=dtype, maybe=False)
+        if not isinstance(value, Static):
+            return replace(receiver, is_bool=None, dtype=None, maybe=False)
+    return replace(receiver, maybe=False)
+
+
+def _static_method(receiver: Static, name: str) -> Value:
+    if name in ("split", "rsplit", "splitlines", "partition"):
+        return Sequence(STATIC)
+    return Static(source=receiver.source, read=receiver.read)
+
+
+def _list_method(
+    frame: Frame, receiver: Tuple | Sequence, name: str, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    element = element_of(receiver)
+    match name:
+        case "append" | "add" | "insert" | "appendleft":
+            added = arguments.positional[-1] if arguments.positional else UNKNOWN
+            _rebind(frame, node, _grown(receiver, added))
+            return NONE
+        case "extend" | "update":
+            added = element_of(arguments.positional[0]) if arguments.positional else UNKNOWN
+            _rebind(frame, node, _grown(receiver, added))
+            return NONE
+        case "pop" | "popleft":
+            return element
+        case "copy":
+            return receiver
+        case "sort":
+            _observe_order(frame, element, arguments, node)
+            return NONE
+        case "index" | "count":
+            return STATIC
+    return UNKNOWN
+
+
+def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
+    if isinstance(receiver, Tuple) and not receiver.items:
+        return Sequence(added)
+    return Sequence(element_of(Tuple((element_of(receiver), added))))
+
+
+def _rebind(frame: Frame, node: cst.CSTNode, value: Value) -> None:
+    """A list that grew is a new value of the variable that holds it."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        path = evaluate_target_path(node.func.value)
+        if path is not None:
+            frame.assign(path, value)
+
+
+def _dict_method(
+    frame: Frame, receiver: Dict, name: str, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    values = [value for _, value in receiver.items]
+    joined = element_of(Tuple(tuple(values))) if values else receiver.default
+    match name:
+        case "get" | "pop" | "setdefault":
+            key = arguments.positional[0] if arguments.positional else UNKNOWN
+            found = receiver.get(key.const) if is_constant(key) else joined  # type: ignore[attr-defined]
+            default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
+            if is_constant(key) and key.const in dict(receiver.items):  # type: ignore[attr-defined]
+                return found
+            return join(found, default)
+        case "items":
+            return Sequence(Tuple((STATIC, joined)))
+        case "values":
+            return Tuple(tuple(values)) if values else Sequence(joined)
+        case "keys":
+            return Sequence(STATIC)
+        case "copy":
+            return receiver
+        case "update":
+            _rebind(frame, node, Dict(receiver.items, UNKNOWN))
+            return NONE
+    return UNKNOWN
+
+
+KEEPS_MODULE = {
+    *("to", "cuda", "cpu", "eval", "train", "half", "float", "double", "bfloat16", "type"),
+    *("requires_grad_", "apply", "share_memory"),
+}
+
+
+def _inherited_method(
+    frame: Frame, receiver: Instance, name: str, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    """A method that an object of a project class has from a class of a library."""
+    machine = frame.machine
+    match name:
+        case "register_buffer" | "register_parameter" | "add_state":
+            machine.register(receiver, arguments)
+            return NONE
+        case "compile" if machine.is_module(receiver.cls):
+            maker = makers()["torch.compile"]
+            machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
+            return NONE
+        case "forward" | "__call__":
+            return _call_instance(frame, receiver, arguments)
+        case "parameters" | "buffers":
+            return Sequence(TENSOR)
+        case "named_parameters" | "named_buffers":
+            return Sequence(Tuple((STATIC, TENSOR)))
+        case "state_dict":
+            return Dict(default=TENSOR)
+    if name in KEEPS_MODULE:
+        return receiver
+    return UNKNOWN
+
+
+def _module_method(
+    frame: Frame, receiver: ExternalInstance, name: str, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    match name:
+        case "forward" | "__call__":
+            return _call_module(frame, receiver, arguments, node)
+        case "append":
+            children = (*receiver.children, *_children(arguments))
+            _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            return receiver
+        case "values":
+            return Tuple(receiver.children)
+        case "items" | "named_children":
+            return Sequence(Tuple((STATIC, join_all(receiver.children))))
+        case "children":
+            return Tuple(receiver.children)
+        case "parameters":
+            return Sequence(TENSOR)
+    return receiver if name in KEEPS_MODULE else UNKNOWN
+
+
+def _unknown_method(frame: Frame, receiver: Value, name: str, arguments: Arguments) -> Value:
+    """A method that only tensors have says that its receiver is one."""
+    table = frame.machine.torch
+    if name == "size":
+        return SHAPE if arguments.positional else Sequence(SHAPE)
+    if table.is_tensor_only(name):
+        operator = table.method(name)
+        if operator is not None:
+            return operator_result(operator, f"torch.Tensor.{name}", arguments.after(TENSOR))
+    return _unknown_callee(arguments)
+
+
+# -- builtins and other functions that need more than a table row ---------------------------
+
+Handler = Callable[[Frame, str, Arguments, cst.CSTNode], Value]
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    def register(function: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return register
+
+
+def _first(arguments: Arguments) -> Value:
+    return arguments.positional[0] if arguments.positional else UNKNOWN
+
+
+@handles("builtins.any", "builtins.all")
+def _any(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    elements = _first(arguments)
+    value = elements if is_tensor(elements) else element_of(elements)
+    if is_tensor(value):
+        frame.observe(node, value, Construct.BUILTIN, node)  # type: ignore[arg-type]
+        return Static(source=Source.DATA, read=Read(name.removeprefix("builtins.")))
+    return STATIC
+
+
+@handles("builtins.bool", "builtins.int", "builtins.float", "builtins.complex")
+def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = _first(arguments)
+    kind = name.removeprefix("builtins.")
+    if isinstance(value, Optional):
+        value = value.value
+    if is_tensor(value):
+        return Static(source=Source.DATA, read=Read(kind, "GB0124"))
+    if not isinstance(value, Static):
+        return STATIC
+    if is_constant(value) and isinstance(value.const, bool | int | float):
+        try:
+            return Static(getattr(builtins, kind)(value.const), value.source, value.read)
+        except (TypeError, ValueError, OverflowError):
+            return STATIC
+    return Static(source=value.source, read=value.read)
+
+
+@handles("builtins.len")
+def _len(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = _first(arguments)
+    if is_tensor(value):
+        return SHAPE
+    return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
+
+
+@handles("builtins.isinstance", "builtins.issubclass")
+def _isinstance(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if name == "builtins.isinstance" and isinstance(node, cst.Call) and len(node.args) == 2:
+        classes = narrowing.classes_of(frame, node.args[1].value)
+        decided = narrowing.instance_of(frame, _first(arguments), classes)
+        if decided is not None:
+            return Static(decided)
+    return STATIC
+
+
+@handles("torch.is_tensor")
+def _is_tensor(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    decided = narrowing.instance_of(frame, _first(arguments), [External("torch.Tensor")])
+    return STATIC if decided is None else Static(decided)
+
+
+@handles("builtins.getattr")
+def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    values = arguments.positional
+    if len(values) >= 2 and is_constant(values[1]) and isinstance(values[1].const, str):  # type: ignore[attr-defined]
+        found = frame.machine.attribute(frame, values[0], values[1].const)  # type: ignore[attr-defined]
+        if len(values) == 3 and isinstance(found, Unknown):
+            return UNKNOWN
+        return found
+    return UNKNOWN
+
+
+@handles("builtins.range")
+def _range(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    bounds = [value for value in arguments.positional if isinstance(value, Static)]
+    strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
+    return Sequence(Static(source=strongest))
+
+
+@handles("builtins.enumerate")
+def _enumerate(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return Sequence(Tuple((STATIC, element_of(_first(arguments)))))
+
+
+@handles("builtins.zip", "itertools.product", "itertools.zip_longest")
+def _zip(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if arguments.rest is not None:
+        return UNKNOWN
+    return Sequence(Tuple(tuple(element_of(value) for value in arguments.positional)))
+
+
+@handles("builtins.map")
+def _map(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    function, *iterables = arguments.positional or [UNKNOWN]
+    items = [element_of(value) for value in iterables]
+    return Sequence(apply(frame, function, Arguments(items), node))
+
+
+@handles("builtins.filter")
+def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if len(arguments.positional) != 2:
+        return UNKNOWN
+    function, items = arguments.positional
+    element = element_of(items)
+    kept = element if is_none(function) else apply(frame, function, Arguments([element]), node)
+    if is_tensor(kept):
+        frame.observe(node, kept, Construct.BUILTIN, node)  # type: ignore[arg-type]
+    return Sequence(element)
+
+
+@handles(
+    *("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset"),
+    *("builtins.iter", "builtins.reversed", "collections.deque"),
+)
+def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if not arguments.positional:
+        return Tuple(())
+    value = arguments.positional[0]
+    if isinstance(value, Tuple) and name != "builtins.reversed":
+        return value
+    return Sequence(element_of(value))
+
+
+@handles("builtins.sorted")
+def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    element = element_of(_first(arguments))
+    _observe_order(frame, element, arguments, node)
+    return Sequence(element)
+
+
+def _observe_order(
+    frame: Frame, element: Value, arguments: Arguments, node: cst.CSTNode
+) -> None:
+    """Sorting asks whether one key is less than another."""
+    key = arguments.keywords.get("key")
+    ordered = element if key is None else apply(frame, key, Arguments([element]), node)
+    if isinstance(ordered, Tuple):
+        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
+    if is_tensor(ordered):
+        frame.observe(node, ordered, Construct.SORT, node)  # type: ignore[arg-type]
+
+
+@handles("builtins.min", "builtins.max")
+def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    values = arguments.positional
+    if "key" in arguments.keywords and len(values) == 1:
+        _observe_order(frame, element_of(values[0]), arguments, node)
+        return element_of(values[0])
+    if len(values) == 1:
+        return element_of(values[0])
+    if any(is_tensor(value) for value in values):
+        return TENSOR
+    statics = [value for value in values if isinstance(value, Static)]
+    if len(statics) == len(values) and statics:
+        strongest = max(statics, key=lambda value: value.source.value)
+        if strongest.source is not Source.PYTHON and any(
+            not is_constant(value) for value in statics
+        ):
+            frame.observe(node, Static(source=strongest.source), Construct.BUILTIN, node)  # type: ignore[arg-type]
+        return Static(source=strongest.source, read=strongest.read)
+    return UNKNOWN
+
+
+@handles("builtins.sum")
+def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    element = element_of(_first(arguments))
+    if is_tensor(element):
+        return replace(element, maybe=False)  # type: ignore[type-var]
+    return Static(source=element.source) if isinstance(element, Static) else UNKNOWN
+
+
+@handles("builtins.abs", "builtins.round", "builtins.pow", "builtins.divmod")
+def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = _first(arguments)
+    if is_tensor(value):
+        return value
+    return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
+
+
+@handles("builtins.next")
+def _next(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return element_of(_first(arguments))
+
+
+@handles("builtins.super")
+def _super(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    function = frame.function
+    if function is None or function.cls is None or not function.parameters:
+        return UNKNOWN
+    receiver = frame.variables.get(function.parameters[0].name.value, UNKNOWN)
+    return Super(receiver, function.cls)
+
+
+@handles("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
+def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    first = _first(arguments)
+    base = dict(first.items) if isinstance(first, Dict) else {}
+    default = first.default if isinstance(first, Dict) else UNKNOWN
+    if isinstance(first, Sequence | Tuple):
+        pair = element_of(first)
+        default = pair.items[1] if isinstance(pair, Tuple) and len(pair.items) == 2 else UNKNOWN
+    return Dict(tuple({**base, **arguments.keywords}.items()), default)
+
+
+@handles(
+    *("builtins.str", "builtins.repr", "builtins.format", "builtins.hasattr", "builtins.id"),
+    *("builtins.callable", "builtins.hash", "builtins.ord", "builtins.chr", "builtins.bytes"),
+    *("math.prod", "math.ceil", "math.floor"),
+)
+def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = _first(arguments)
+    if name.startswith("math.") and is_tensor(value):
+        return Static(source=Source.DATA, read=Read(name, "GB0033"))
+    source = value.source if isinstance(value, Static) else Source.PYTHON
+    return Static(source=source)
+
+
+@handles("builtins.type")
+def _type(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = _first(arguments)
+    return Class(value.cls) if isinstance(value, Instance) else STATIC
+
+
+@handles("builtins.print", "builtins.setattr", "warnings.warn")
+def _none(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return NONE
+
+
+@handles("functools.partial")
+def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if not arguments.positional:
+        return UNKNOWN
+    function, *rest = arguments.positional
+    return Partial(function, tuple(rest), tuple(arguments.keywords.items()))
+
+
+@handles("copy.copy", "copy.deepcopy", "torch.jit.script", "torch.vmap", "torch.func.vmap")
+def _same(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    return _first(arguments)
+
+
+@handles("typing.cast", "typing_extensions.cast")
+def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if len(arguments.positional) != 2:
+        return UNKNOWN
+    value = arguments.positional[1]
+    if isinstance(value, Unknown) and isinstance(node, cst.Call):
+        return annotated_value(frame, node.args[0].value)
+    return value
+
+
+@handles("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
+def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    value = _first(arguments)
+    return replace(value, maybe=False) if isinstance(value, Tensor) else TENSOR
+
+
+@handles("torch.cond")
+def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    operands = arguments.get(3, "operands")
+    items = list(operands.items) if isinstance(operands, Tuple) else []
+    results = []
+    for position, keyword in ((1, "true_fn"), (2, "false_fn")):
+        function = arguments.get(position, keyword)
+        if function is not None:
+            results.append(apply(frame, function, Arguments(list(items)), node))
+    return join_all(results)
+
+
+@handles("torch.utils.checkpoint.checkpoint")
+def _checkpoint(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if not arguments.positional:
+        return UNKNOWN
+    function, *rest = arguments.positional
+    own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug")
+    keywords = {k: v for k, v in arguments.keywords.items() if k not in own}
+    return apply(frame, function, Arguments(rest, keywords, arguments.rest), node)
+
+
+STATE_QUERIES: dict[str, frozenset[RegionKind]] = {
+    "torch.compiler.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
+    "torch.compiler.is_dynamo_compiling": frozenset({RegionKind.COMPILE}),
+    "torch._dynamo.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
+    "torch._dynamo.external_utils.is_compiling": frozenset({RegionKind.COMPILE}),
+    "torch._utils.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
+    "torch.compiler.is_exporting": frozenset({RegionKind.EXPORT}),
+    "torch.jit.is_tracing": frozenset({RegionKind.TRACE}),
+    "torch._C._get_tracing_state": frozenset({RegionKind.TRACE}),
+    "torch.jit.is_scripting": frozenset({RegionKind.SCRIPT}),
+    "torch.onnx.is_in_onnx_export": frozenset(),
+    "torch.overrides.has_torch_function": frozenset(),
+    "torch.overrides.has_torch_function_unary": frozenset(),
+    "torch.overrides.has_torch_function_variadic": frozenset(),
+}
+"""In which kinds of region these functions are true; in all others they are false."""
+
+
+@handles(*STATE_QUERIES)
+def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+    if frame.region is None:
+        return STATIC
+    return Static(frame.region.kind in STATE_QUERIES[name])

@@ -1,0 +1,538 @@
+"""Expressions: the abstract value of each kind, and what Python tests for truth."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import libcst as cst
+
+from jitlint.analysis import narrowing
+from jitlint.analysis.frame import Frame, Variables, join_variables, truth
+from jitlint.analysis.observations import Construct
+from jitlint.analysis.operators import binary, compare, provenance
+from jitlint.analysis.values import (
+    BOOL_TENSOR,
+    FALSE,
+    MISSING,
+    NONE,
+    SHAPE,
+    STATIC,
+    TENSOR,
+    TRUE,
+    UNKNOWN,
+    Class,
+    Dict,
+    Function,
+    Instance,
+    Optional,
+    Read,
+    Sequence,
+    Source,
+    Static,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    element_of,
+    is_constant,
+    is_none,
+    is_tensor,
+    join,
+    join_all,
+)
+
+
+def evaluate(frame: Frame, node: cst.CSTNode) -> Value:
+    """The value of an expression, in the order in which Python evaluates its parts."""
+    handler = EXPRESSIONS.get(type(node))
+    return handler(frame, node) if handler is not None else UNKNOWN
+
+
+# -- truth ---------------------------------------------------------------------------------
+
+
+def branch(
+    frame: Frame, node: cst.BaseExpression, construct: Construct, owner: cst.CSTNode
+) -> tuple[bool | None, Variables, Variables]:
+    """Test `node` for truth: its truth where decided, and the variables on both ways out."""
+    match node:
+        case cst.UnaryOperation(operator=cst.Not()):
+            decided, when_true, when_false = branch(frame, node.expression, construct, owner)
+            return (None if decided is None else not decided), when_false, when_true
+        case cst.BooleanOperation():
+            return _branch_boolean(frame, node, construct, owner)
+        case cst.NamedExpr(target=cst.Name(value=name)):
+            result = branch(frame, node.value, construct, owner)
+            value = evaluate(frame, node.value)
+            for variables in result[1:]:
+                variables[name] = value
+            return result
+    value = evaluate(frame, node)
+    if isinstance(value, Optional):
+        present = value.value
+        if is_tensor(present):
+            frame.observe(node, Tensor(present.is_bool, present.rank, True), construct, owner)  # type: ignore[attr-defined]
+    elif _asks_data(value):
+        frame.observe(node, value, construct, owner)
+    when_true, when_false = narrowing.split(frame, node, value)
+    return truth(value), when_true, when_false
+
+
+def _asks_data(value: Value) -> bool:
+    """Whether testing this value for truth is something a compiler may stop at."""
+    return is_tensor(value) or (
+        isinstance(value, Static) and value.source is not Source.PYTHON and not is_constant(value)
+    )
+
+
+def _branch_boolean(
+    frame: Frame, node: cst.BooleanOperation, construct: Construct, owner: cst.CSTNode
+) -> tuple[bool | None, Variables, Variables]:
+    is_and = isinstance(node.operator, cst.And)
+    first, true_1, false_1 = branch(frame, node.left, construct, owner)
+    if first is not None and first is not is_and:
+        return first, true_1, false_1
+    frame.variables = true_1 if is_and else false_1
+    condition = TRUE if first is not None else STATIC
+    if first is None and _is_data_test(frame, node.left):
+        condition = TENSOR
+    with frame.guarded(condition, exempt=_is_training(node.left)):
+        second, true_2, false_2 = branch(frame, node.right, construct, owner)
+    if is_and:
+        decided = False if second is False else (second if first else None)
+        return decided, true_2, join_variables(false_1, false_2) or false_2
+    decided = True if second is True else (second if first is False else None)
+    return decided, join_variables(true_1, true_2) or true_2, false_2
+
+
+def _is_data_test(frame: Frame, node: cst.BaseExpression) -> bool:
+    with frame.quiet():
+        return is_tensor(evaluate(frame, node))
+
+
+def _is_training(node: cst.BaseExpression) -> bool:
+    """`self.training` is not a guard: models are run in both modes."""
+    return isinstance(node, cst.Attribute) and node.attr.value == "training"
+
+
+# -- leaves --------------------------------------------------------------------------------
+
+
+def _name(frame: Frame, node: cst.Name) -> Value:
+    name = node.value
+    if name in frame.variables:
+        return frame.variables[name]
+    closure = frame.closure
+    if closure is not None and name in closure.variables:
+        return closure.variables[name]
+    return frame.machine.global_value(frame.module, name)
+
+
+def _literal(frame: Frame, node: cst.Integer | cst.Float) -> Value:
+    return Static(node.evaluated_value)
+
+
+def _string(frame: Frame, node: cst.SimpleString | cst.ConcatenatedString) -> Value:
+    value = node.evaluated_value
+    if isinstance(node, cst.ConcatenatedString):
+        for part in (node.left, node.right):
+            evaluate(frame, part)
+    return Static(value) if isinstance(value, str) else STATIC
+
+
+def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringExpression):
+            evaluate(frame, part.expression)
+    return STATIC
+
+
+def _static(frame: Frame, node: cst.CSTNode) -> Value:
+    return STATIC
+
+
+# -- containers ----------------------------------------------------------------------------
+
+
+def _items(frame: Frame, elements: Iterable[cst.BaseElement]) -> tuple[list[Value], bool]:
+    """The values of elements, and whether their number is known."""
+    values: list[Value] = []
+    exact = True
+    for element in elements:
+        value = evaluate(frame, element.value)
+        if not isinstance(element, cst.StarredElement):
+            values.append(value)
+        elif isinstance(value, Tuple):
+            values.extend(value.items)
+        else:
+            exact = False
+            values.append(element_of(value))
+    return values, exact
+
+
+def _tuple(frame: Frame, node: cst.Tuple | cst.List) -> Value:
+    values, exact = _items(frame, node.elements)
+    if exact:
+        return Tuple(tuple(values))
+    return Sequence(element_of(Tuple(tuple(values))))
+
+
+def _set(frame: Frame, node: cst.Set) -> Value:
+    values, _ = _items(frame, node.elements)
+    return Sequence(element_of(Tuple(tuple(values))))
+
+
+def _dict(frame: Frame, node: cst.Dict) -> Value:
+    items: dict[Any, Value] = {}
+    default: Value | None = None
+    for element in node.elements:
+        if isinstance(element, cst.StarredDictElement):
+            merged = evaluate(frame, element.value)
+            if isinstance(merged, Dict):
+                items.update(merged.items)
+                default = merged.default if default is None else join(default, merged.default)
+            else:
+                default = UNKNOWN
+            continue
+        key = evaluate(frame, element.key)  # type: ignore[attr-defined]
+        value = evaluate(frame, element.value)
+        if is_constant(key):
+            items[key.const] = value  # type: ignore[attr-defined]
+        else:
+            default = value if default is None else join(default, value)
+    return Dict(tuple(items.items()), UNKNOWN if default is None else default)
+
+
+# -- operators -----------------------------------------------------------------------------
+
+
+def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
+    left = evaluate(frame, node.left)
+    right = evaluate(frame, node.right)
+    overloaded = frame.machine.overloaded(frame, type(node.operator).__name__, left, right)
+    if overloaded is not None:
+        return overloaded
+    return binary(type(node.operator).__name__, left, right)
+
+
+def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
+    if isinstance(node.operator, cst.Not):
+        return _not(frame, node, evaluate(frame, node.expression))
+    value = evaluate(frame, node.expression)
+    if isinstance(value, Static) and is_constant(value):
+        return _negated(node.operator, value)
+    return value
+
+
+def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
+    if _asks_data(value):
+        frame.observe(node, value, Construct.NOT, node)
+    if is_tensor(value):
+        return Static(source=Source.DATA, read=Read("not", "GB0033"))
+    decided = truth(value)
+    if decided is not None:
+        return FALSE if decided else TRUE
+    if isinstance(value, Static):
+        return Static(source=value.source, read=value.read)
+    return STATIC
+
+
+def _negated(operator: cst.BaseUnaryOp, value: Static) -> Value:
+    try:
+        match operator:
+            case cst.Minus():
+                return Static(-value.const)
+            case cst.BitInvert():
+                return Static(~value.const)
+    except TypeError:
+        return STATIC
+    return value
+
+
+def _boolean(frame: Frame, node: cst.BooleanOperation) -> Value:
+    """`a and b` as a value: `a` is tested, `b` is not."""
+    is_and = isinstance(node.operator, cst.And)
+    before = frame.variables
+    decided, when_true, when_false = branch(frame, node.left, Construct.BOOLEAN, node)
+    with frame.quiet():
+        left = evaluate(frame, node.left)
+    if decided is not None and decided is not is_and:
+        return left
+    frame.variables = when_true if is_and else when_false
+    with frame.guarded(TRUE if decided is not None else left, exempt=_is_training(node.left)):
+        right = evaluate(frame, node.right)
+    frame.variables = before
+    if decided is not None:
+        return right
+    if not is_and and isinstance(left, Optional):
+        left = left.value
+    return join(left, right)
+
+
+def _comparison(frame: Frame, node: cst.Comparison) -> Value:
+    left = evaluate(frame, node.left)
+    results: list[Value] = []
+    for target in node.comparisons:
+        right = evaluate(frame, target.comparator)
+        result = _compare_one(frame, node, target.operator, left, right)
+        results.append(result)
+        left = right
+    if len(results) > 1:
+        for result in results[:-1]:
+            if is_tensor(result):
+                frame.observe(node, result, Construct.CHAIN, node)
+    if any(is_tensor(result) for result in results):
+        return join_all(result for result in results if is_tensor(result))
+    if len(results) == 1:
+        return results[0]
+    if any(truth(result) is False for result in results):
+        return FALSE
+    if all(truth(result) is True for result in results):
+        return TRUE
+    statics = [result for result in results if isinstance(result, Static)]
+    source, read = provenance(*statics) if statics else (Source.PYTHON, None)
+    return Static(source=source, read=read)
+
+
+def _compare_one(
+    frame: Frame, node: cst.Comparison, operator: cst.BaseCompOp, left: Value, right: Value
+) -> Value:
+    match operator:
+        case cst.Is() | cst.IsNot():
+            return _identity(left, right, isinstance(operator, cst.Is))
+        case cst.In() | cst.NotIn():
+            return _membership(frame, node, left, right, isinstance(operator, cst.In))
+    return compare(type(operator).__name__, left, right)
+
+
+def _identity(left: Value, right: Value, positive: bool) -> Value:
+    if is_none(right) or is_none(left):
+        other = left if is_none(right) else right
+        if is_none(other):
+            return Static(positive)
+        if isinstance(other, Unknown | Optional) or (is_tensor(other) and other.maybe):  # type: ignore[attr-defined]
+            return STATIC
+        if isinstance(other, Static) and not is_constant(other):
+            return STATIC
+        return Static(not positive)
+    if is_constant(left) and is_constant(right) and isinstance(left.const, bool):  # type: ignore[attr-defined]
+        return Static((left == right) is positive)
+    return STATIC
+
+
+def _membership(
+    frame: Frame, node: cst.Comparison, needle: Value, container: Value, positive: bool
+) -> Value:
+    if isinstance(container, Tuple) and is_constant(needle):
+        if all(is_constant(item) for item in container.items):
+            found = any(item.const == needle.const for item in container.items)  # type: ignore[attr-defined]
+            return Static(found is positive)
+    if isinstance(container, Dict) and is_constant(needle):
+        known = dict(container.items)
+        if needle.const in known:  # type: ignore[attr-defined]
+            return Static(positive)
+        if isinstance(container.default, Unknown) and not known:
+            return STATIC
+    if is_tensor(container) or _compares_tensors(needle, container):
+        value = container if is_tensor(container) else BOOL_TENSOR
+        frame.observe(node, value, Construct.IN, node)
+        return Static(source=Source.DATA, read=Read("in"))
+    return STATIC
+
+
+def _compares_tensors(needle: Value, container: Value) -> bool:
+    if not isinstance(container, Tuple | Sequence):
+        return False
+    items = container.items if isinstance(container, Tuple) else (container.element,)
+    if is_tensor(needle):
+        return any(not isinstance(item, Unknown) for item in items)
+    return isinstance(needle, Static) and any(is_tensor(item) for item in items)
+
+
+def _conditional(frame: Frame, node: cst.IfExp) -> Value:
+    decided, when_true, when_false = branch(frame, node.test, Construct.TERNARY, node)
+    before = frame.variables
+    values: list[Value] = []
+    if decided is not False:
+        frame.variables = when_true
+        values.append(evaluate(frame, node.body))
+    if decided is not True:
+        frame.variables = when_false
+        values.append(evaluate(frame, node.orelse))
+    frame.variables = before
+    return join_all(values)
+
+
+def _walrus(frame: Frame, node: cst.NamedExpr) -> Value:
+    value = evaluate(frame, node.value)
+    if isinstance(node.target, cst.Name):
+        frame.assign(node.target.value, value)
+    return value
+
+
+# -- access --------------------------------------------------------------------------------
+
+
+def evaluate_target_path(node: cst.CSTNode) -> str | None:
+    """`self.a.b` as a key of the variables; None for anything but names and attributes."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return None
+    return ".".join([node.value, *reversed(parts)])
+
+
+def _attribute(frame: Frame, node: cst.Attribute) -> Value:
+    path = evaluate_target_path(node)
+    if path is not None and path in frame.variables:
+        return frame.variables[path]
+    receiver = evaluate(frame, node.value)
+    return frame.machine.attribute(frame, receiver, node.attr.value)
+
+
+def _subscript(frame: Frame, node: cst.Subscript) -> Value:
+    container = evaluate(frame, node.value)
+    index = [_index(frame, element.slice) for element in node.slice]
+    if isinstance(container, Optional):
+        container = container.value
+    match container:
+        case Tensor():
+            return _tensor_item(container, index)
+        case Tuple(items):
+            return _tuple_item(items, index)
+        case Sequence(element):
+            return container if index[0] is None else element
+        case Dict():
+            key = index[0]
+            return container.get(key.const) if key is not None and is_constant(key) else join_all(  # type: ignore[attr-defined]
+                [value for _, value in container.items] or [container.default]
+            )
+        case Static():
+            return Static(source=container.source)
+        case Class() | Function():
+            return container
+        case Instance():
+            return frame.machine.call_method(frame, container, "__getitem__", [index[0] or STATIC])
+    return frame.machine.external_item(container, index)
+
+
+def _index(frame: Frame, node: cst.BaseSlice) -> Value | None:
+    """The value of an index; None for a slice."""
+    if isinstance(node, cst.Index):
+        return evaluate(frame, node.value)
+    if isinstance(node, cst.Slice):
+        for bound in (node.lower, node.upper, node.step):
+            if bound is not None:
+                evaluate(frame, bound)
+    return None
+
+
+def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
+    rank: int | None = None
+    if tensor.rank == 1 and len(index) == 1:
+        scalar = isinstance(index[0], Static) and not is_none(index[0])
+        rank = 0 if scalar else (1 if index[0] is None else None)
+    return Tensor(tensor.is_bool, rank, tensor.maybe, tensor.framework, tensor.dtype)
+
+
+def _tuple_item(items: tuple[Value, ...], index: list[Value | None]) -> Value:
+    key = index[0]
+    if key is None:
+        return Sequence(element_of(Tuple(items)))
+    if isinstance(key, Static) and isinstance(key.const, int) and key.const is not MISSING:
+        if -len(items) <= key.const < len(items):
+            return items[key.const]
+        return UNKNOWN
+    return element_of(Tuple(items))
+
+
+# -- functions and comprehensions ----------------------------------------------------------
+
+
+def _lambda(frame: Frame, node: cst.Lambda) -> Value:
+    return frame.machine.lambda_value(frame, node)
+
+
+def _call(frame: Frame, node: cst.Call) -> Value:
+    from jitlint.analysis.calls import evaluate_call
+
+    return evaluate_call(frame, node)
+
+
+def _comprehension(frame: Frame, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Value:
+    before = frame.variables
+    frame.variables = dict(before)
+    exact = _enter(frame, node.for_in)
+    element = evaluate(frame, node.elt)
+    frame.variables = before
+    return Tuple((element,) * exact) if exact is not None else Sequence(element)
+
+
+def _dict_comprehension(frame: Frame, node: cst.DictComp) -> Value:
+    before = frame.variables
+    frame.variables = dict(before)
+    _enter(frame, node.for_in)
+    evaluate(frame, node.key)
+    value = evaluate(frame, node.value)
+    frame.variables = before
+    return Dict((), value)
+
+
+def _enter(frame: Frame, clause: cst.CompFor) -> int | None:
+    """Bind the targets of `for … in …`; None, as the number of elements is not followed."""
+    from jitlint.analysis.statements import bind
+
+    bind(frame, clause.target, element_of(evaluate(frame, clause.iter)))
+    for condition in clause.ifs:
+        _, when_true, _ = branch(frame, condition.test, Construct.COMPREHENSION, clause)
+        frame.variables = when_true
+    if clause.inner_for_in is not None:
+        _enter(frame, clause.inner_for_in)
+    return None
+
+
+def _await(frame: Frame, node: cst.Await) -> Value:
+    return evaluate(frame, node.expression)
+
+
+def _yield(frame: Frame, node: cst.Yield) -> Value:
+    if node.value is not None:
+        value = evaluate(frame, node.value.item if isinstance(node.value, cst.From) else node.value)
+        is_from = isinstance(node.value, cst.From)
+        frame.yielded.append(element_of(value) if is_from else value)
+    else:
+        frame.yielded.append(NONE)
+    return UNKNOWN
+
+
+EXPRESSIONS: dict[type[cst.CSTNode], Callable[[Frame, Any], Value]] = {
+    cst.Attribute: _attribute,
+    cst.Await: _await,
+    cst.BinaryOperation: _binary,
+    cst.BooleanOperation: _boolean,
+    cst.Call: _call,
+    cst.Comparison: _comparison,
+    cst.ConcatenatedString: _string,
+    cst.Dict: _dict,
+    cst.DictComp: _dict_comprehension,
+    cst.Ellipsis: _static,
+    cst.Float: _literal,
+    cst.FormattedString: _formatted,
+    cst.GeneratorExp: _comprehension,
+    cst.IfExp: _conditional,
+    cst.Imaginary: _static,
+    cst.Integer: _literal,
+    cst.Lambda: _lambda,
+    cst.List: _tuple,
+    cst.ListComp: _comprehension,
+    cst.Name: _name,
+    cst.NamedExpr: _walrus,
+    cst.Set: _set,
+    cst.SetComp: _comprehension,
+    cst.SimpleString: _string,
+    cst.Subscript: _subscript,
+    cst.Tuple: _tuple,
+    cst.UnaryOperation: _unary,
+    cst.Yield: _yield,
+}

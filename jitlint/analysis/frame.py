@@ -1,0 +1,127 @@
+"""One call under interpretation: its variables, and what flows out of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from jitlint.analysis.observations import Construct, TruthTest
+from jitlint.analysis.values import (
+    MISSING,
+    BoundMethod,
+    Class,
+    Closure,
+    Function,
+    ModuleValue,
+    Static,
+    Tensor,
+    Tuple,
+    Value,
+    is_constant,
+    join,
+)
+from jitlint.project.modules import FunctionInfo, Module
+from jitlint.region import Region
+
+if TYPE_CHECKING:
+    from jitlint.analysis.machine import Machine
+
+Variables = dict[str, Value]
+"""Values of names, and of dotted paths (`self.cache`) where a test or a store says more
+than the class table."""
+
+
+@dataclass(slots=True)
+class Loop:
+    """The environments that leave the body of a loop early."""
+
+    breaks: list[Variables] = field(default_factory=list)
+    continues: list[Variables] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Frame:
+    """`function` is None in a module body; `region` is None in code that is not compiled."""
+
+    machine: "Machine"
+    module: Module
+    function: FunctionInfo | None = None
+    region: Region | None = None
+    variables: Variables = field(default_factory=dict)
+    closure: Closure | None = None
+    depth: int = 0
+    returned: list[Value] = field(default_factory=list)
+    yielded: list[Value] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    globals: set[str] = field(default_factory=set)
+    guards: int = 0
+    silent: int = 0
+
+    def observe(
+        self, node: cst.BaseExpression, value: Value, construct: Construct, owner: cst.CSTNode
+    ) -> None:
+        """Tell the log that `node` is tested for truth, if this code is compiled."""
+        if self.region is None or self.silent:
+            return
+        test = TruthTest(node, construct, owner, self.module, self.function, value)
+        self.machine.log.truth_test(test, self.region, self.guards > 0)
+
+    @contextmanager
+    def guarded(self, by: Value, exempt: bool) -> Iterator[None]:
+        """What runs only if an undecided static test of the same expression lets it."""
+        undecided = not exempt and not _is_decided(by)
+        self.guards += undecided
+        yield
+        self.guards -= undecided
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Code whose truth tests are not worth a finding, such as arguments of `raise`."""
+        self.silent += 1
+        yield
+        self.silent -= 1
+
+    def assign(self, path: str, value: Value) -> None:
+        """Bind a name or a dotted path; what was known of its attributes is forgotten."""
+        prefix = path + "."
+        stale = [known for known in self.variables if known.startswith(prefix)]
+        for known in stale:
+            del self.variables[known]
+        self.variables[path] = value
+
+
+def _is_decided(value: Value) -> bool:
+    return is_constant(value) or isinstance(value, Tensor)
+
+
+def join_variables(a: Variables | None, b: Variables | None) -> Variables | None:
+    """What holds on both ways into a point; None is a way that is never taken."""
+    if a is None or b is None:
+        return b if a is None else a
+    if a is b:
+        return a
+    joined: Variables = {}
+    for name, value in a.items():
+        other = b.get(name)
+        if other is not None:
+            joined[name] = value if other is value else join(value, other)
+        elif "." not in name:
+            joined[name] = value
+    for name, value in b.items():
+        if name not in a and "." not in name:
+            joined[name] = value
+    return joined
+
+
+def truth(value: Value) -> bool | None:
+    """The truth of a value where it is decided."""
+    match value:
+        case Static(const=const) if const is not MISSING:
+            return bool(const)
+        case Tuple(items):
+            return bool(items)
+        case Function() | BoundMethod() | Class() | ModuleValue():
+            return True
+    return None

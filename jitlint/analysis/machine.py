@@ -1,0 +1,611 @@
+"""The interpreter's memory: calls, classes, globals and regions across all files."""
+
+import builtins
+from collections import Counter
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+import libcst as cst
+
+from jitlint.analysis import makers as tables_of_makers
+from jitlint.analysis.annotations import annotated_value
+from jitlint.analysis.calls import Arguments, apply
+from jitlint.analysis.expressions import evaluate
+from jitlint.analysis.frame import Frame
+from jitlint.analysis.makers import Maker
+from jitlint.analysis.observations import Log
+from jitlint.analysis.statements import execute_block
+from jitlint.analysis.tables import Returns, Table
+from jitlint.analysis.values import (
+    NONE,
+    SHAPE,
+    STATIC,
+    TENSOR,
+    UNKNOWN,
+    BoundMethod,
+    Class,
+    Closure,
+    Dict,
+    External,
+    ExternalInstance,
+    ExternalMethod,
+    Function,
+    Instance,
+    ModuleValue,
+    Optional,
+    Partial,
+    Sequence,
+    Static,
+    Super,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    is_constant,
+    is_none,
+    is_tensor,
+    join,
+    join_all,
+)
+from jitlint.project.index import BindingKind
+from jitlint.project.modules import ClassInfo, FunctionInfo, Module
+from jitlint.project.project import Project
+from jitlint.region import Region, RegionKind
+
+MAX_DEPTH = 14
+"""Calls nested deeper than this return what their annotation says."""
+MAX_HOST_DEPTH = 4
+"""The same for code outside of regions, which is only read for what it hands to compilers."""
+MAX_CONTEXTS = 60
+"""A function analysed with more different arguments returns what its annotation says."""
+
+OVERLOADS = {
+    "Add": "__add__",
+    "Subtract": "__sub__",
+    "Multiply": "__mul__",
+    "Divide": "__truediv__",
+    "MatrixMultiply": "__matmul__",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRequest:
+    """A call that hands `target` to a compiler, found in code outside of regions.
+
+    `function` is the function in which the call stands; None in a module body.
+    """
+
+    kind: RegionKind
+    target: Value
+    examples: Value
+    fullgraph: bool
+    module: Module
+    function: FunctionInfo | None
+    node: cst.CSTNode
+
+
+class Machine:
+    """Interprets functions on demand, each once per combination of argument values."""
+
+    def __init__(self, project: Project, torch: Table) -> None:
+        self.project = project
+        self.torch = torch
+        self.log = Log()
+        self.requests: list[RegionRequest] = []
+        self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
+        self._globals: dict[tuple[Module, str], Value] = {}
+        self._memo: dict[object, Value] = {}
+        self._active: set[object] = set()
+        self._contexts: Counter[FunctionInfo] = Counter()
+        self._tables: dict[ClassInfo, dict[str, Value]] = {}
+        self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
+        self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
+        self._nested: dict[int, FunctionInfo] = {}
+        self._decorators: dict[FunctionInfo, frozenset[str]] = {}
+
+    # -- names -----------------------------------------------------------------------------
+
+    def named(self, dotted: str) -> Value:
+        """The value of an absolute dotted name."""
+        found = self.project.resolve(dotted)
+        if found is None:
+            return External(dotted)
+        definition, rest = found
+        if isinstance(definition, Module) and rest:
+            first, _, rest = rest.partition(".")
+            value = self.global_value(definition, first)
+        else:
+            value = self._value_of(definition)
+        frame = Frame(self, definition if isinstance(definition, Module) else definition.module)
+        for name in filter(None, rest.split(".")):
+            value = self.attribute(frame, value, name)
+        return value
+
+    def _value_of(self, definition: Module | FunctionInfo | ClassInfo) -> Value:
+        if isinstance(definition, Module):
+            return ModuleValue(definition)
+        return Class(definition) if isinstance(definition, ClassInfo) else Function(definition)
+
+    def global_value(self, module: Module, name: str) -> Value:
+        """The value of a top-level name, or of a builtin."""
+        key = (module, name)
+        if key not in self._globals:
+            self._globals[key] = UNKNOWN  # while it is computed
+            self._globals[key] = self._global(module, name)
+        return self._globals[key]
+
+    def _global(self, module: Module, name: str) -> Value:
+        binding = self.project.binding(module, name)
+        if binding is None:
+            return self._starred(module, name)
+        if binding.kind is BindingKind.IMPORT:
+            return self.named(binding.target)
+        if binding.kind is BindingKind.FUNCTION and name in module.functions:
+            return Function(module.functions[name])
+        if binding.kind is BindingKind.CLASS and name in module.classes:
+            return Class(module.classes[name])
+        frame = Frame(self, module)
+        return join_all(evaluate(frame, value) for value in module.assignments.get(name, ()))
+
+    def _starred(self, module: Module, name: str) -> Value:
+        if module.facts.stars:
+            value = self.named(f"{module.name}.{name}")
+            if not isinstance(value, Unknown):
+                return value
+        if hasattr(builtins, name):
+            return External(f"builtins.{name}")
+        return STATIC if name.startswith("__") else UNKNOWN
+
+    # -- classes ---------------------------------------------------------------------------
+
+    def mro(self, cls: ClassInfo) -> tuple[ClassInfo, ...]:
+        """The project classes among the bases of a class, itself first."""
+        if cls not in self._mros:
+            self._mros[cls] = (cls,)  # while it is computed
+            found = [cls]
+            external: list[str] = []
+            frame = Frame(self, cls.module)
+            for base in cls.bases:
+                value = evaluate(frame, base)
+                if isinstance(value, Class):
+                    found.extend(self.mro(value.info))
+                    external.extend(self.external_bases(value.info))
+                elif isinstance(value, External):
+                    external.append(value.name)
+            self._mros[cls] = tuple(dict.fromkeys(found))
+            self._external_bases[cls] = tuple(dict.fromkeys(external))
+        return self._mros[cls]
+
+    def external_bases(self, cls: ClassInfo) -> tuple[str, ...]:
+        self.mro(cls)
+        return self._external_bases.get(cls, ())
+
+    def is_module(self, cls: ClassInfo) -> bool:
+        """Whether it is an nn.Module; of an unknown base a `forward` method says so."""
+        bases = self.external_bases(cls)
+        if any(base.startswith("torch.nn.") for base in bases):
+            return True
+        outside = [base for base in bases if not base.startswith(("builtins.", "typing.", "abc."))]
+        return bool(outside) and self.method(cls, "forward") is not None and not any(
+            base.startswith("torch.autograd") for base in bases
+        )
+
+    def is_enum(self, cls: ClassInfo) -> bool:
+        return any(base.startswith("enum.") for base in self.external_bases(cls))
+
+    def method(self, cls: ClassInfo, name: str, after: ClassInfo | None = None) -> (
+        FunctionInfo | None
+    ):
+        """A method by name; with `after`, the one that `super()` in that class finds."""
+        mro = self.mro(cls)
+        if after is not None and after in mro:
+            mro = mro[mro.index(after) + 1 :]
+        return next((info.methods[name] for info in mro if name in info.methods), None)
+
+    def attributes(self, cls: ClassInfo) -> dict[str, Value]:
+        """What `__init__` (its own, or inherited) and class annotations store in `self`."""
+        if cls not in self._tables:
+            table = self._tables[cls] = {}
+            for info in reversed(self.mro(cls)):
+                self._annotated_attributes(info, table)
+            init = self.method(cls, "__init__")
+            if init is not None:
+                self._run_init(cls, init)
+        return self._tables[cls]
+
+    def _annotated_attributes(self, info: ClassInfo, table: dict[str, Value]) -> None:
+        frame = Frame(self, info.module)
+        for name, statement in info.assignments.items():
+            if isinstance(statement, cst.AnnAssign):
+                value = annotated_value(frame, statement.annotation.annotation)
+                if not isinstance(value, Unknown):
+                    table[name] = value
+
+    def _run_init(self, cls: ClassInfo, init: FunctionInfo) -> None:
+        frame = Frame(self, init.module, init, depth=1)
+        self_name, *others = [parameter.name.value for parameter in init.parameters] or ["self"]
+        for name, value in self.declared(init).items():
+            frame.variables[name] = STATIC if is_constant(value) and not is_none(value) else (
+                UNKNOWN if is_none(value) else value
+            )
+        frame.variables[self_name] = Instance(cls)
+        if isinstance(init.node, cst.FunctionDef):
+            execute_block(frame, init.node.body)
+
+    def store_attribute(self, cls: ClassInfo, name: str, value: Value) -> None:
+        table = self.attributes(cls)
+        table[name] = join(table[name], value) if name in table else value
+
+    def register(self, receiver: Instance, arguments: Arguments) -> None:
+        """`register_buffer(name, tensor)`, `register_parameter`, torchmetrics' `add_state`."""
+        name = arguments.get(0, "name")
+        value = arguments.get(1, "tensor") or arguments.get(1, "default") or TENSOR
+        if name is not None and is_constant(name):
+            known = value if isinstance(value, Tensor) else TENSOR
+            stored = Optional(TENSOR) if is_none(value) else known
+            self.store_attribute(receiver.cls, str(name.const), stored)  # type: ignore[attr-defined]
+
+    # -- attributes ------------------------------------------------------------------------
+
+    def attribute(self, frame: Frame, receiver: Value, name: str) -> Value:
+        match receiver:
+            case ModuleValue(module):
+                return self.named(f"{module.name}.{name}")
+            case External(dotted):
+                return self.named(f"{dotted}.{name}")
+            case Instance():
+                return self._instance_attribute(frame, receiver, name)
+            case Class(info):
+                return self._class_attribute(info, name, bound=None)
+            case Super(instance, cls):
+                return self._super_attribute(instance, cls, name)
+            case Optional(value):
+                return self.attribute(frame, value, name)
+            case Tensor():
+                return self._tensor_attribute(receiver, name)
+            case Static():
+                return Static(source=receiver.source)
+            case ExternalInstance():
+                return ExternalMethod(receiver, name)
+        return self._unknown_attribute(name)
+
+    def _tensor_attribute(self, receiver: Tensor, name: str) -> Value:
+        kind = self.torch.attribute(name)
+        if name == "shape":
+            return Sequence(SHAPE)
+        match kind:
+            case Returns.SIZE:
+                return SHAPE if name != "ndim" else STATIC
+            case Returns.STATIC:
+                return STATIC
+            case Returns.TENSOR:
+                rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
+                return Tensor(receiver.is_bool, rank, False, receiver.framework, receiver.dtype)
+        return ExternalMethod(receiver, name)
+
+    def _unknown_attribute(self, name: str) -> Value:
+        """Metadata is static whatever it belongs to."""
+        if name == "shape":
+            return Sequence(SHAPE)
+        if name in METADATA:
+            return STATIC
+        return UNKNOWN
+
+    def _instance_attribute(self, frame: Frame, receiver: Instance, name: str) -> Value:
+        cls = receiver.cls
+        table = self.attributes(cls)
+        if name in table:
+            return table[name]
+        if name == "__class__":
+            return Class(cls)
+        method = self.method(cls, name)
+        if method is not None:
+            decorators = self.decorator_names(method)
+            if any(d.endswith(("property", "cached_property")) for d in decorators):
+                return self.call(frame, Function(method), Arguments([receiver]))
+            if "builtins.staticmethod" in decorators:
+                return Function(method)
+            bound = Class(cls) if "builtins.classmethod" in decorators else receiver
+            return BoundMethod(bound, Function(method))
+        assigned = self._class_attribute(cls, name, bound=receiver)
+        if not isinstance(assigned, Unknown):
+            return assigned
+        if name in METADATA or (name == "training" and self.is_module(cls)):
+            return STATIC
+        return ExternalMethod(receiver, name) if self.external_bases(cls) else UNKNOWN
+
+    def _class_attribute(self, cls: ClassInfo, name: str, bound: Value | None) -> Value:
+        for info in self.mro(cls):
+            if name in info.methods:
+                function = Function(info.methods[name])
+                if "builtins.classmethod" in self.decorator_names(function.info):
+                    return BoundMethod(Class(cls), function)
+                return function
+            if name in info.classes:
+                return Class(info.classes[name])
+            if name in info.assignments:
+                if self.is_enum(cls):
+                    return STATIC
+                value = info.assignments[name].value
+                return evaluate(Frame(self, info.module), value) if value is not None else UNKNOWN
+        return UNKNOWN
+
+    def _super_attribute(self, instance: Value, cls: ClassInfo, name: str) -> Value:
+        if isinstance(instance, Instance | Class):
+            owner = instance.cls if isinstance(instance, Instance) else instance.info
+            method = self.method(owner, name, after=cls)
+            if method is not None:
+                return BoundMethod(instance, Function(method))
+        if name == "__init__":
+            return ExternalMethod(STATIC, name)
+        return ExternalMethod(instance, name)
+
+    def call_method(
+        self, frame: Frame, receiver: Instance, name: str, positional: Items[Value]
+    ) -> Value:
+        method = self.method(receiver.cls, name)
+        if method is None:
+            return UNKNOWN
+        return self.call(frame, Function(method), Arguments([receiver, *positional]))
+
+    def overloaded(self, frame: Frame, name: str, left: Value, right: Value) -> Value | None:
+        """An operator that a project class defines."""
+        if isinstance(left, Instance) and name in OVERLOADS:
+            method = self.method(left.cls, OVERLOADS[name])
+            if method is not None:
+                return self.call(frame, Function(method), Arguments([left, right]))
+        return None
+
+    def external_item(self, container: Value, index: Items[Value | None]) -> Value:
+        if isinstance(container, ExternalInstance) and container.children:
+            key = index[0]
+            if isinstance(key, Static) and isinstance(key.const, int):
+                if -len(container.children) <= key.const < len(container.children):
+                    return container.children[key.const]
+            return container if key is None else join_all(container.children)
+        return container if isinstance(container, External) else UNKNOWN
+
+    def entered(self, frame: Frame, context: Value, node: cst.CSTNode) -> Value:
+        """What `with context as …` binds."""
+        if isinstance(context, Instance):
+            return self.call_method(frame, context, "__enter__", ())
+        return context.element if isinstance(context, Sequence) else UNKNOWN
+
+    # -- functions -------------------------------------------------------------------------
+
+    def nested_function(self, frame: Frame, node: cst.FunctionDef) -> FunctionInfo:
+        known = frame.module.functions.get(node.name.value)
+        if known is not None and known.node is node:
+            return known
+        if id(node) not in self._nested:
+            prefix = f"{frame.function.qualname}." if frame.function is not None else ""
+            name = f"{prefix}{node.name.value}"
+            self._nested[id(node)] = FunctionInfo(frame.module, name, node)
+        return self._nested[id(node)]
+
+    def lambda_value(self, frame: Frame, node: cst.Lambda) -> Function:
+        if id(node) not in self._nested:
+            self._nested[id(node)] = FunctionInfo(frame.module, "<lambda>", node)
+        return Function(self._nested[id(node)], self.closure_of(frame))
+
+    def closure_of(self, frame: Frame) -> Closure | None:
+        """The variables that a function defined here can see."""
+        if frame.function is None:
+            return None
+        outer = frame.closure.variables if frame.closure is not None else {}
+        return Closure({**outer, **frame.variables} if outer else frame.variables)
+
+    def decorator_names(self, info: FunctionInfo) -> frozenset[str]:
+        """The dotted names of a function's decorators, called or not."""
+        if info not in self._decorators:
+            self._decorators[info] = frozenset()  # while it is computed
+            frame = Frame(self, info.module)
+            names = set()
+            for node in info.decorators:
+                value = evaluate(frame, node.func if isinstance(node, cst.Call) else node)
+                if isinstance(value, Partial):
+                    value = value.function
+                if isinstance(value, External):
+                    names.add(value.name)
+                elif isinstance(value, Function | Class):
+                    names.add(value.info.qualname)
+            self._decorators[info] = frozenset(names)
+        return self._decorators[info]
+
+    def decorate(
+        self, frame: Frame, decorator: Value, value: Value, node: cst.BaseExpression
+    ) -> Value:
+        """What a decorator makes of a function: regions are made, all else is transparent."""
+        if frame.region is None:
+            name = decorator.function if isinstance(decorator, Partial) else decorator
+            if isinstance(name, External) and name.name in tables_of_makers.makers():
+                apply(frame, decorator, Arguments([value]), node)
+            elif isinstance(decorator, Function | Partial):
+                apply(frame, decorator, Arguments([value]), node)
+        return value
+
+    def construct(self, frame: Frame, cls: Class, arguments: Arguments) -> Value:
+        """An object of a project class. An Enum's members are static."""
+        if self.is_enum(cls.info):
+            return STATIC
+        bases = self.external_bases(cls.info)
+        if any(base.startswith("torch.autograd") for base in bases):
+            return UNKNOWN
+        return Instance(cls.info)
+
+    def declared(self, info: FunctionInfo) -> dict[str, Value]:
+        """Parameters by annotation, else by the constant that is their default."""
+        values: dict[str, Value] = {}
+        frame = Frame(self, info.module)
+        parameters = info.node.params
+        for parameter in (*info.parameters, *parameters.kwonly_params):
+            values[parameter.name.value] = self._declared_one(frame, parameter)
+        if isinstance(parameters.star_arg, cst.Param):
+            element = self._annotation(frame, parameters.star_arg)
+            values[parameters.star_arg.name.value] = Sequence(element)
+        if parameters.star_kwarg is not None:
+            element = self._annotation(frame, parameters.star_kwarg)
+            values[parameters.star_kwarg.name.value] = Dict(default=element)
+        return values
+
+    def _annotation(self, frame: Frame, parameter: cst.Param) -> Value:
+        if parameter.annotation is None:
+            return UNKNOWN
+        return annotated_value(frame, parameter.annotation.annotation)
+
+    def _declared_one(self, frame: Frame, parameter: cst.Param) -> Value:
+        annotated = self._annotation(frame, parameter)
+        default = UNKNOWN if parameter.default is None else evaluate(frame, parameter.default)
+        if isinstance(annotated, Tensor) and is_none(default):
+            return Optional(annotated)
+        if isinstance(annotated, Unknown) or (
+            isinstance(annotated, Static) and is_constant(default) and not is_none(default)
+        ):
+            return UNKNOWN if is_none(default) else default
+        return annotated
+
+    def declared_result(self, info: FunctionInfo) -> Value:
+        node = info.node
+        if isinstance(node, cst.FunctionDef) and node.returns is not None:
+            return annotated_value(Frame(self, info.module), node.returns.annotation)
+        return UNKNOWN
+
+    def bind_arguments(
+        self, frame: Frame, info: FunctionInfo, arguments: Arguments
+    ) -> dict[str, Value]:
+        """Parameters of a call: what is passed, else the default, else the annotation."""
+        parameters = info.node.params
+        host = Frame(self, info.module)
+        bound: dict[str, Value] = {}
+        keywords = dict(arguments.keywords)
+        positional = list(arguments.positional)
+        for parameter in info.parameters:
+            name = parameter.name.value
+            if positional:
+                value: Value | None = positional.pop(0)
+            elif name in keywords:
+                value = keywords.pop(name)
+            else:
+                value = arguments.rest
+            bound[name] = self._bind_one(host, parameter, value, arguments.open)
+        if isinstance(parameters.star_arg, cst.Param):
+            rest = Tuple(tuple(positional)) if arguments.rest is None else Sequence(arguments.rest)
+            bound[parameters.star_arg.name.value] = rest
+        for parameter in parameters.kwonly_params:
+            name = parameter.name.value
+            value = keywords.pop(name, None)
+            bound[name] = self._bind_one(host, parameter, value, arguments.open)
+        if parameters.star_kwarg is not None:
+            bound[parameters.star_kwarg.name.value] = Dict(tuple(sorted(keywords.items())))
+        return bound
+
+    def _bind_one(
+        self, host: Frame, parameter: cst.Param, value: Value | None, is_open: bool
+    ) -> Value:
+        if value is None and parameter.default is not None and not is_open:
+            value = evaluate(host, parameter.default)
+        if value is None:
+            return self._declared_one(host, parameter)
+        if isinstance(value, Unknown):
+            return self._annotation(host, parameter)
+        return value
+
+    def call(self, frame: Frame, function: Function, arguments: Arguments) -> Value:
+        """Interpret a call, once per region kind and combination of argument values."""
+        info = function.info
+        if self._is_cut_off(frame, info):
+            return self.declared_result(info)
+        bound = self.bind_arguments(frame, info, arguments)
+        if frame.region is None:
+            self.call_sites.setdefault(info, []).append(bound)
+        return self.run(frame, function, bound)
+
+    def run(self, frame: Frame, function: Function, bound: dict[str, Value]) -> Value:
+        info = function.info
+        region = frame.region
+        limit = MAX_HOST_DEPTH if region is None else MAX_DEPTH
+        mode = (region.kind, region.fullgraph) if region is not None else None
+        key = (info, function.closure, mode, tuple(bound.items()))
+        if key in self._memo:
+            return self._memo[key]
+        if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
+            return self.declared_result(info)
+        self._contexts[info] += 1
+        self._active.add(key)
+        result = self._interpret(frame, function, bound)
+        self._active.discard(key)
+        self._memo[key] = result
+        return result
+
+    def _interpret(self, caller: Frame, function: Function, bound: dict[str, Value]) -> Value:
+        info = function.info
+        region = caller.region
+        if region is not None:
+            chain = (*region.chain, info.full_name)
+            region = Region(region.kind, region.entry, chain, region.fullgraph)
+        frame = Frame(
+            self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
+        )
+        frame.silent = caller.silent
+        if isinstance(info.node, cst.Lambda):
+            return evaluate(frame, info.node.body)
+        falls = execute_block(frame, info.node.body)
+        if frame.yielded:
+            return Sequence(join_all(frame.yielded))
+        results = frame.returned + ([NONE] if falls else [])
+        result = join_all(results)
+        if isinstance(result, Unknown) or (is_none(result) and not frame.returned):
+            declared = self.declared_result(info)
+            return result if isinstance(declared, Unknown) else declared
+        return result
+
+    def _is_cut_off(self, frame: Frame, info: FunctionInfo) -> bool:
+        names = self.decorator_names(info)
+        if names & tables_of_makers.CUT_OFFS:
+            return True
+        is_traced = frame.region is not None and frame.region.kind is RegionKind.TRACE
+        return bool(names & tables_of_makers.SCRIPTED) and (
+            is_traced or "torch.jit.script" in names
+        )
+
+    # -- regions ---------------------------------------------------------------------------
+
+    def make_region(
+        self, frame: Frame, maker: Maker, arguments: Arguments, node: cst.CSTNode
+    ) -> Value:
+        """A maker is called: note what it compiles, and return the same value, callable."""
+        target = arguments.get(0, maker.target)
+        if target is None or maker.target == "":
+            name = maker.name if maker.target else "torch.compile"
+            return Partial(External(name), (), tuple(arguments.keywords.items()))
+        if frame.region is None and not _is_true(arguments.keywords.get(maker.off)):
+            kind = maker.kind
+            if maker.otherwise is not None:
+                selected = arguments.keywords.get(maker.selector)
+                if selected == Static(False):
+                    kind = maker.otherwise
+            examples = arguments.get(maker.examples_position, maker.examples)
+            self.requests.append(
+                RegionRequest(
+                    kind,
+                    target,
+                    UNKNOWN if examples is None or not maker.examples else examples,
+                    _is_true(arguments.keywords.get("fullgraph")),
+                    frame.module,
+                    frame.function,
+                    node,
+                )
+            )
+        return target
+
+
+METADATA = frozenset(
+    {
+        *("dtype", "device", "ndim", "layout", "requires_grad", "is_cuda", "is_sparse"),
+        *("is_leaf", "is_quantized", "is_meta", "itemsize", "nbytes", "names", "training"),
+    }
+)
+
+
+def _is_true(value: Value | None) -> bool:
+    return isinstance(value, Static) and value.const is True

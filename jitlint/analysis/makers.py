@@ -1,0 +1,76 @@
+"""The functions that hand code to a compiler: a table, one row per function."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from jitlint.region import RegionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """`target` and `examples` are the parameters (position and keyword) that take the code
+    and the example inputs. `switch`: a keyword that, when it is a true constant, turns the
+    maker off (`disable`), or selects `otherwise` when false."""
+
+    name: str
+    kind: RegionKind
+    target: str
+    examples: str = ""
+    examples_position: int = 1
+    off: str = ""
+    selector: str = ""
+    otherwise: RegionKind | None = None
+
+
+ROWS = (
+    # torch 2.13: torch/__init__.py, def compile(model, *, fullgraph, dynamic, …, disable)
+    Maker("torch.compile", RegionKind.COMPILE, "model", off="disable"),
+    Maker("torch._dynamo.optimize", RegionKind.COMPILE, "", off="disable"),
+    Maker("torch._dynamo.optimize_assert", RegionKind.COMPILE, ""),
+    # torch/export/__init__.py, def export(mod, args, kwargs=None, *, dynamic_shapes, strict)
+    Maker("torch.export.export", RegionKind.EXPORT, "mod", "args"),
+    Maker("torch.export.export_for_training", RegionKind.EXPORT, "mod", "args"),
+    Maker("torch.export.draft_export", RegionKind.EXPORT, "mod", "args"),
+    # torch/onnx/__init__.py: dynamo=True since 2.9; dynamo=False still traces
+    Maker(
+        *("torch.onnx.export", RegionKind.EXPORT, "model", "args"),
+        selector="dynamo",
+        otherwise=RegionKind.TRACE,
+    ),
+    # torch/jit/_trace.py, def trace(func, example_inputs=None, …)
+    Maker("torch.jit.trace", RegionKind.TRACE, "func", "example_inputs"),
+    Maker("torch.jit.trace_module", RegionKind.TRACE, "mod", "inputs"),
+    Maker("torch.fx.symbolic_trace", RegionKind.TRACE, "root"),
+    Maker("torch.fx.experimental.proxy_tensor.make_fx", RegionKind.TRACE, "f"),
+)
+
+CUT_OFFS = frozenset(
+    {
+        "torch.compiler.disable",
+        "torch._dynamo.disable",
+        "torch._disable_dynamo",
+        "torch.jit.ignore",
+        "torch.jit.unused",
+        "torch.library.custom_op",
+        "torch.library.triton_op",
+        "torch.compiler.allow_in_graph",
+        "torch._dynamo.allow_in_graph",
+        "torch.compiler.assume_constant_result",
+        "torch.fx.wrap",
+        "triton.jit",
+        "numba.njit",
+        "numba.jit",
+        "numba.vectorize",
+        "numba.guvectorize",
+        "numba.cuda.jit",
+    }
+)
+"""Decorators behind which a torch tracer does not look."""
+
+SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})
+"""Decorators whose function torch.jit.trace records as a whole, branches included."""
+
+
+@cache
+def makers() -> dict[str, Maker]:
+    return {row.name: row for row in ROWS}

@@ -1,0 +1,158 @@
+"""What Python's operators do to abstract values."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from jitlint.analysis.values import (
+    MISSING,
+    STATIC,
+    UNKNOWN,
+    Dict,
+    Instance,
+    Optional,
+    Read,
+    Sequence,
+    Source,
+    Static,
+    Tensor,
+    Tuple,
+    Value,
+    element_of,
+    join,
+)
+
+BITWISE = {"BitAnd", "BitOr", "BitXor"}
+MAX_DIGITS = 1_000_000
+FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.add,
+    "Subtract": operator.sub,
+    "Multiply": operator.mul,
+    "Divide": operator.truediv,
+    "FloorDivide": operator.floordiv,
+    "Modulo": operator.mod,
+    "Equal": operator.eq,
+    "NotEqual": operator.ne,
+    "LessThan": operator.lt,
+    "LessThanEqual": operator.le,
+    "GreaterThan": operator.gt,
+    "GreaterThanEqual": operator.ge,
+}
+
+
+def binary(name: str, left: Value, right: Value) -> Value:
+    """`left <op> right`; `name` is the LibCST class of the operator, without `Assign`."""
+    name = name.removesuffix("Assign")
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return _tensor_arithmetic(name, left, right)
+    if isinstance(left, Static) and isinstance(right, Static):
+        return fold(name, left, right)
+    if name == "Add" and isinstance(left, Tuple) and isinstance(right, Tuple):
+        return Tuple(left.items + right.items)
+    if name == "Add" and isinstance(left, Tuple | Sequence) and isinstance(right, Tuple | Sequence):
+        return Sequence(join(element_of(left), element_of(right)))
+    if name == "Multiply" and isinstance(left, Tuple | Sequence):
+        return Sequence(element_of(left))
+    if name == "Modulo" and isinstance(left, Static) and isinstance(left.const, str):
+        return STATIC
+    if name == "BitOr" and isinstance(left, Dict) and isinstance(right, Dict):
+        return Dict(tuple({**dict(left.items), **dict(right.items)}.items()), left.default)
+    if isinstance(left, Optional) or isinstance(right, Optional):
+        return binary(name, _present(left), _present(right))
+    return UNKNOWN
+
+
+def _present(value: Value) -> Value:
+    return value.value if isinstance(value, Optional) else value
+
+
+def compare(name: str, left: Value, right: Value) -> Value:
+    """`left <op> right` for the orderings, `==` and `!=`."""
+    left, right = _present(left), _present(right)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        other = right if isinstance(left, Tensor) else left
+        if isinstance(other, Static) and isinstance(other.const, str):
+            return STATIC
+        if name in ("Equal", "NotEqual") and isinstance(other, Tuple | Sequence | Dict):
+            return STATIC
+        result = _tensor_arithmetic(name, left, right)
+        return Tensor(True, result.rank, result.maybe, result.framework, "bool")
+    if isinstance(left, Static) and isinstance(right, Static):
+        return fold(name, left, right)
+    sources = [side for side in (left, right) if isinstance(side, Static)]
+    if any(side.source is not Source.PYTHON for side in sources):
+        source, read = provenance(*sources)
+        return Static(source=source, read=read)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return UNKNOWN
+    return STATIC if sources else UNKNOWN
+
+
+def fold(name: str, left: Static, right: Static) -> Static:
+    """An operation on static values: its constant where small, and where it comes from."""
+    source, read = provenance(left, right)
+    function = FOLD.get(name)
+    if function is None or left.const is MISSING or right.const is MISSING:
+        return Static(source=source, read=read)
+    if _is_large(left.const) or _is_large(right.const):
+        return Static(source=source, read=read)
+    try:
+        return Static(function(left.const, right.const), source, read)
+    except (TypeError, ValueError, ArithmeticError):
+        return Static(source=source, read=read)
+
+
+def provenance(*values: Static) -> tuple[Source, Read | None]:
+    """Of several sources the strongest: data over shapes over plain Python."""
+    strongest = max(values, key=lambda value: value.source.value)
+    return strongest.source, strongest.read
+
+
+def _is_large(const: object) -> bool:
+    if isinstance(const, str | bytes):
+        return len(const) > 1000
+    return isinstance(const, int) and abs(const) > MAX_DIGITS
+
+
+def _tensor_arithmetic(name: str, left: Value, right: Value) -> Tensor:
+    tensors = [_present(side) for side in (left, right) if isinstance(_present(side), Tensor)]
+    first = tensors[0]
+    assert isinstance(first, Tensor)
+    flags = [side.is_bool for side in tensors if isinstance(side, Tensor)]
+    is_bool: bool | None = None
+    if all(flag is True for flag in flags) and len(flags) == 2 and name in BITWISE:
+        is_bool = True
+    elif any(flag is False for flag in flags) or name == "Divide":
+        is_bool = False
+    return Tensor(
+        is_bool=is_bool,
+        rank=_broadcast_rank(left, right),
+        maybe=all(t.maybe for t in tensors if isinstance(t, Tensor)),
+        framework=first.framework,
+        dtype=_promoted(name, left, right),
+    )
+
+
+def _promoted(name: str, left: Value, right: Value) -> str | None:
+    """The result's dtype where promotion is trivial; true division of ints is not."""
+    dtypes = {side.dtype for side in (left, right) if isinstance(side, Tensor)}
+    if len(dtypes) != 1:
+        return None
+    dtype = dtypes.pop()
+    others = [side for side in (left, right) if not isinstance(side, Tensor)]
+    if dtype is None or not dtype.startswith(("float", "bfloat")):
+        return None
+    return dtype if all(isinstance(other, Static) for other in others) else None
+
+
+def _broadcast_rank(left: Value, right: Value) -> int | None:
+    ranks = []
+    for side in (left, right):
+        if isinstance(side, Tensor):
+            ranks.append(side.rank)
+        elif isinstance(side, Static):
+            ranks.append(0)
+        else:
+            return None
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if len(known) == len(ranks) else None

@@ -1,0 +1,73 @@
+"""Evidence that a parameter is not a tensor, from how the function's body uses it."""
+
+import libcst as cst
+import libcst.matchers as m
+
+from jitlint.project.modules import FunctionInfo
+
+NOT_TENSOR_METHODS = {"items", "keys", "values", "get", "update", "append", "startswith", "lower"}
+SHAPE_METHODS = {"view", "reshape", "permute", "expand", "repeat", "unflatten"}
+
+
+def contradicted(info: FunctionInfo, name: str) -> bool:
+    """Whether something in the body says that the parameter `name` is no tensor.
+
+    A slice bound or a list index is no such evidence: tensors are used there, and break.
+    """
+    return _visit(info.node.body, name)
+
+
+def _visit(node: cst.CSTNode, name: str) -> bool:
+    return _says_no(node, name) or any(_visit(child, name) for child in node.children)
+
+
+def _is(node: cst.CSTNode | None, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def _says_no(node: cst.CSTNode, name: str) -> bool:
+    match node:
+        case cst.If() | cst.While() | cst.IfExp():
+            return _is_bare_test(node.test, name)
+        case cst.FormattedStringExpression():
+            return _is(node.expression, name)
+        case cst.Comparison():
+            return _compares_static(node, name)
+        case cst.Call():
+            return _is_static_argument(node, name)
+        case cst.Subscript(value=cst.Name(value=value)) if value == name:
+            return _has_string_key(node)
+        case cst.BinaryOperation(operator=cst.Modulo()):
+            return _is(node.left, name) and isinstance(node.right, cst.Integer)
+    return False
+
+
+def _is_bare_test(test: cst.BaseExpression, name: str) -> bool:
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return _is_bare_test(test.expression, name)
+    if isinstance(test, cst.BooleanOperation):
+        return _is_bare_test(test.left, name) or _is_bare_test(test.right, name)
+    return _is(test, name)
+
+
+def _compares_static(node: cst.Comparison, name: str) -> bool:
+    for target in node.comparisons:
+        if isinstance(target.operator, cst.In | cst.NotIn) and _is(node.left, name):
+            return True
+        if _is(node.left, name) and isinstance(target.comparator, cst.SimpleString):
+            return True
+    return False
+
+
+def _is_static_argument(node: cst.Call, name: str) -> bool:
+    if isinstance(node.func, cst.Attribute):
+        if _is(node.func.value, name) and node.func.attr.value in NOT_TENSOR_METHODS:
+            return True
+        if node.func.attr.value in SHAPE_METHODS:
+            return any(_is(argument.value, name) for argument in node.args)
+    return m.matches(node.func, m.Name("range")) and any(_is(a.value, name) for a in node.args)
+
+
+def _has_string_key(node: cst.Subscript) -> bool:
+    index = node.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString)

@@ -1,0 +1,336 @@
+"""Where regions begin: what the project's own code, or its configuration, compiles."""
+
+import fnmatch
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from jitlint.analysis.frame import Frame
+from jitlint.analysis.machine import Machine, RegionRequest
+from jitlint.analysis.makers import makers
+from jitlint.analysis.statements import execute
+from jitlint.analysis.values import (
+    TENSOR,
+    UNKNOWN,
+    BoundMethod,
+    Class,
+    Dict,
+    External,
+    ExternalInstance,
+    Function,
+    Instance,
+    Optional,
+    Partial,
+    Sequence,
+    Static,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    element_of,
+    join_all,
+)
+from jitlint.project.evidence import contradicted
+from jitlint.project.index import BindingKind
+from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
+from jitlint.region import Region, RegionKind
+
+TRIGGERS = (b"compile", b"optimize", b"export", b"trace", b"make_fx")
+"""No file without one of these hands code to a compiler by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function that a compiler is given. `examples`: its example inputs, where known.
+
+    `is_own`: the user's own code compiles it, so that parameters without any evidence are
+    taken for tensors; parameters of a library's entries need evidence.
+    """
+
+    function: FunctionInfo
+    receiver: Value | None
+    kind: RegionKind
+    origin: Module
+    node: cst.CSTNode
+    examples: Value = UNKNOWN
+    fullgraph: bool = False
+    is_own: bool = True
+
+
+def creates_regions(module: Module) -> bool:
+    """Whether a file may hand code to a compiler (by substring, then by its index)."""
+    if not any(trigger in module.source for trigger in TRIGGERS):
+        return False
+    facts = module.facts
+    names = makers().keys()
+    if facts.mentions & names:
+        return True
+    return "compile" in facts.methods and any(m.startswith("torch.nn") for m in facts.mentions)
+
+
+def own_entries(machine: Machine, modules: Iterable[Module]) -> list[Entry]:
+    """What the given files compile, found by reading their code outside of regions."""
+    given = list(modules)
+    sources = [module for module in given if creates_regions(module)]
+    for module in sources:
+        _read_host_code(machine, module)
+    wrappers = _wrappers(machine, sources)
+    for module in given:
+        if wrappers and module not in sources and module.facts.imports & wrappers:
+            _read_host_code(machine, module)
+    entries: list[Entry] = []
+    unresolved: dict[Module, RegionRequest] = {}
+    for request in machine.requests:
+        found = list(_entries_of(machine, request, request.target))
+        entries.extend(found)
+        if not found and isinstance(request.target, Unknown):
+            unresolved.setdefault(request.module, request)
+    for module, request in unresolved.items():
+        entries.extend(_modules_of_file(machine, module, request))
+    return _distinct(entries)
+
+
+def _wrappers(machine: Machine, sources: Iterable[Module]) -> frozenset[str]:
+    """Names of the project that compile what they are given: functions, aliases, partials."""
+    names = {
+        request.function.full_name
+        for request in machine.requests
+        if request.function is not None and isinstance(request.target, Unknown)
+    }
+    for module in sources:
+        for name, binding in module.facts.bindings.items():
+            if binding.kind is not BindingKind.FUNCTION and _is_maker(machine, module, name):
+                names.add(f"{module.name}.{name}")
+    return frozenset(names)
+
+
+def _is_maker(machine: Machine, module: Module, name: str) -> bool:
+    value = machine.global_value(module, name)
+    if isinstance(value, Partial):
+        value = value.function
+    return isinstance(value, External) and value.name in makers()
+
+
+def _read_host_code(machine: Machine, module: Module) -> None:
+    try:
+        body = module.tree.body
+    except (cst.ParserSyntaxError, UnicodeDecodeError):
+        return
+    frame = Frame(machine, module)
+    for statement in body:
+        for part in statements_of(statement):
+            execute(frame, part)
+    for info in module.functions.values():
+        _read_host_function(machine, info, None)
+    for cls in module.classes.values():
+        _read_host_class(machine, cls)
+
+
+def _read_host_class(machine: Machine, cls: ClassInfo) -> None:
+    machine.attributes(cls)
+    for info in cls.methods.values():
+        frame = Frame(machine, cls.module)
+        for decorator in info.decorators:
+            from jitlint.analysis.expressions import evaluate
+
+            method = BoundMethod(Instance(cls), Function(info))
+            machine.decorate(frame, evaluate(frame, decorator), method, decorator)
+        _read_host_function(machine, info, cls)
+    for nested in cls.classes.values():
+        _read_host_class(machine, nested)
+
+
+def _read_host_function(machine: Machine, info: FunctionInfo, cls: ClassInfo | None) -> None:
+    bound = machine.declared(info)
+    if cls is not None and info.parameters:
+        bound[info.parameters[0].name.value] = Instance(cls)
+    machine.run(Frame(machine, info.module), Function(info), bound)
+
+
+def _entries_of(machine: Machine, request: RegionRequest, target: Value) -> Iterator[Entry]:
+    match target:
+        case Function(info):
+            yield _entry(request, info, None)
+        case BoundMethod(receiver, function):
+            yield _entry(request, function.info, receiver)
+        case Instance(cls) | Class(cls):
+            name = "forward" if machine.is_module(cls) else "__call__"
+            method = machine.method(cls, name)
+            if method is not None:
+                yield _entry(request, method, Instance(cls))
+        case ExternalInstance(children=children):
+            for child in children:
+                yield from _entries_of(machine, request, child)
+        case Optional(value):
+            yield from _entries_of(machine, request, value)
+        case Partial(function):
+            yield from _entries_of(machine, request, function)
+
+
+def _entry(request: RegionRequest, info: FunctionInfo, receiver: Value | None) -> Entry:
+    return Entry(
+        info,
+        receiver,
+        request.kind,
+        request.module,
+        request.node,
+        request.examples,
+        request.fullgraph,
+    )
+
+
+def _modules_of_file(
+    machine: Machine, module: Module, request: RegionRequest
+) -> Iterator[Entry]:
+    """A file that compiles something unknown and defines modules compiles those."""
+    for cls in module.classes.values():
+        method = cls.methods.get("forward")
+        if method is not None and machine.is_module(cls):
+            yield _entry(request, method, Instance(cls))
+
+
+def _distinct(entries: Iterable[Entry]) -> list[Entry]:
+    seen = {}
+    for entry in entries:
+        key = (entry.function, entry.receiver, entry.kind, entry.fullgraph)
+        known = seen.get(key)
+        if known is None or isinstance(known.examples, Unknown):
+            seen[key] = entry
+    return list(seen.values())
+
+
+# -- entries that the configuration names ----------------------------------------------------
+
+
+def configured_entries(
+    machine: Machine, modules: Iterable[Module], patterns: Iterable[str]
+) -> list[Entry]:
+    """`pkg` is every nn.Module.forward in it, `pkg:*` its public functions, `pkg:name` one."""
+    selectors = [(p.partition(":")[0], p.partition(":")[2]) for p in patterns]
+    entries: list[Entry] = []
+    for module in modules:
+        for package, member in selectors:
+            if not _is_in(module.name, package):
+                continue
+            if not member:
+                entries.extend(_forwards(machine, module))
+            else:
+                entries.extend(_members(machine, module, member))
+    return _distinct(entries)
+
+
+def _is_in(name: str, package: str) -> bool:
+    return fnmatch.fnmatchcase(name, package) or fnmatch.fnmatchcase(name, f"{package}.*")
+
+
+def _library_entry(info: FunctionInfo, receiver: Value | None) -> Entry:
+    return Entry(
+        info, receiver, RegionKind.COMPILE, info.module, info.node, is_own=False
+    )
+
+
+def _forwards(machine: Machine, module: Module) -> Iterator[Entry]:
+    if b"forward" not in module.source:
+        return
+    for cls in module.classes.values():
+        method = cls.methods.get("forward")
+        if method is not None and machine.is_module(cls):
+            yield _library_entry(method, Instance(cls))
+
+
+def _members(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
+    is_glob = any(character in pattern for character in "*?[")
+    if is_glob and b"def " not in module.source:
+        return
+    names = [n for n, b in module.facts.bindings.items() if b.kind is BindingKind.FUNCTION]
+    for name in names:
+        if not fnmatch.fnmatchcase(name, pattern) or (is_glob and name.startswith("_")):
+            continue
+        info = module.functions.get(name)
+        if info is not None and (not is_glob or _has_tensor_evidence(machine, info)):
+            yield _library_entry(info, None)
+    cls_name, _, method_name = pattern.partition(".")
+    cls = module.classes.get(cls_name) if method_name and cls_name in module.facts.classes else None
+    if cls is not None:
+        for name, info in cls.methods.items():
+            if fnmatch.fnmatchcase(name, method_name):
+                yield _library_entry(info, Instance(cls))
+
+
+def _has_tensor_evidence(machine: Machine, info: FunctionInfo) -> bool:
+    """Measured: public functions without it are factories and file helpers."""
+    return any(_mentions_tensor(value) for value in machine.declared(info).values())
+
+
+def _mentions_tensor(value: Value) -> bool:
+    match value:
+        case Tensor():
+            return True
+        case Optional(inner):
+            return _mentions_tensor(inner)
+        case Tuple() | Sequence():
+            return _mentions_tensor(element_of(value))
+        case Dict():
+            return _mentions_tensor(value.default)
+    return False
+
+
+# -- running them ----------------------------------------------------------------------------
+
+
+def run(machine: Machine, entry: Entry, label: str) -> None:
+    """Interpret an entry in its region; the machine's log then holds what was seen."""
+    region = Region(entry.kind, label, (), entry.fullgraph)
+    frame = Frame(machine, entry.function.module, region=region)
+    machine.run(frame, Function(entry.function), _parameters(machine, entry))
+
+
+def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
+    info = entry.function
+    bound = machine.declared(info)
+    names = [parameter.name.value for parameter in info.parameters]
+    if entry.receiver is not None and names:
+        bound[names.pop(0)] = entry.receiver
+    given = _given_inputs(machine, entry)
+    for position, name in enumerate(names):
+        value = given[position] if position < len(given) else UNKNOWN
+        if not isinstance(value, Unknown):
+            bound[name] = value
+        elif isinstance(bound[name], Unknown):
+            bound[name] = _without_evidence(machine, entry, position, name)
+    return bound
+
+
+def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
+    """The example inputs of the maker, else what the file's `make_inputs` returns."""
+    match entry.examples:
+        case Tuple(items):
+            return items
+        case Tensor():
+            return (entry.examples,)
+    module = entry.origin
+    name = entry.function.qualname.partition(".")[0]
+    for provider in (f"make_inputs_{name}", "make_inputs"):
+        info = module.functions.get(provider)
+        if info is not None:
+            result = machine.run(
+                Frame(machine, module), Function(info), machine.declared(info)
+            )
+            return result.items if isinstance(result, Tuple) else ()
+    return ()
+
+
+def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) -> Value:
+    if not entry.is_own:
+        return UNKNOWN
+    passed = [site.get(name, UNKNOWN) for site in machine.call_sites.get(entry.function, ())]
+    known = [value for value in passed if not isinstance(value, Unknown)]
+    if known:
+        value = join_all(known)
+        return Static(source=value.source) if isinstance(value, Static) else value
+    if contradicted(entry.function, name):
+        return UNKNOWN
+    parameter = entry.function.parameters[position + (entry.receiver is not None)]
+    has_none = parameter.default is not None
+    return Optional(TENSOR) if has_none else TENSOR
