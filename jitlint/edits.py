@@ -10,7 +10,7 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.helpers import get_full_name_for_node
 
 from jitlint.finding import Fix, Replacement
-from jitlint.source import NotWritableError, Text, lines_of
+from jitlint.source import NotWritableError, Text, lines_with_ends
 
 
 class EditError(Exception):
@@ -132,7 +132,7 @@ def splice(text: str, before: str, after: str) -> str:
     """
     if text == before:
         return after
-    original, old, new = (_keep_ends(each) for each in (text, before, after))
+    original, old, new = (lines_with_ends(each) for each in (text, before, after))
     if len(original) != len(old):
         raise NotWritableError("LibCST does not reproduce this file exactly")
     result: list[str] = []
@@ -145,15 +145,3 @@ def splice(text: str, before: str, after: str) -> str:
         else:
             raise NotWritableError(f"LibCST does not reproduce line {i + 1} exactly")
     return "".join(result)
-
-
-def _keep_ends(text: str) -> list[str]:
-    """Lines with their ends, split where Python splits them."""
-    lines: list[str] = []
-    position = 0
-    for line in lines_of(text):
-        end = position + len(line)
-        end += 2 if text.startswith("\r\n", end) else 1
-        lines.append(text[position:end])
-        position = end
-    return lines

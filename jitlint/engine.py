@@ -1,29 +1,21 @@
-"""`check` and `fix`: the stages of a run, in order."""
+"""`check` and `fix`: what a command does, without its command line."""
 
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
-
-from jitlint import builtin, deep, discovery, suppression
-from jitlint import source as sources
-from jitlint.analyse import FileFindings, analyse
+from jitlint import fixing, stages, writing
 from jitlint.config import Settings
 from jitlint.discovery import Problem
-from jitlint.finding import Diagnostic, Finding, Severity, Span
-from jitlint.rule import Rule
-from jitlint.selection import Names, PerFile
-from jitlint.source import Source, UnparsableError
+from jitlint.finding import Diagnostic, Severity
+from jitlint.fixing import FileFix
+from jitlint.run_cache import RunCache
+from jitlint.source import Source
+from jitlint.stages import Pass, Progress, Rules, silent
 
-Rules = Mapping[str, type[Rule]]
-Progress = Callable[[str], None]
-
-
-def silent(stage: str) -> None:
-    """A progress that nobody watches."""
+if TYPE_CHECKING:
+    from jitlint.verify import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,44 +40,6 @@ class CheckResult:
         return any(each.severity.rank >= fail_on.rank for each in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A finding with the diagnostic made of it."""
-
-    finding: Finding
-    diagnostic: Diagnostic
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
-    """One file after all stages of a check. `located` are the findings that remain."""
-
-    source: Source
-    module: cst.Module | None
-    located: tuple[Located, ...]
-    diagnostics: tuple[Diagnostic, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One run of the analysis over sources."""
-
-    files: tuple[CheckedFile, ...]
-    analysed: int
-    problems: tuple[Problem, ...]
-    read: frozenset[Path]
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        found = [each for file in self.files for each in file.diagnostics]
-        return tuple(sorted(found, key=lambda each: each.sort_key))
-
-
-def known_rules(rules: Rules) -> dict[str, type[Rule]]:
-    """`rules` and those of the engine itself."""
-    return {**builtin.RULES, **rules}
-
-
 def check(
     paths: Sequence[Path],
     settings: Settings,
@@ -98,11 +52,75 @@ def check(
 
     `rules` are all installed rules; `settings` selects among them.
     """
-    found, files, problems = gather(paths, settings, stdin, progress)
-    result = run_pass(files, settings, rules, progress)
+    found, files, problems = stages.gather(paths, settings, stdin, progress)
+    cache = RunCache(settings, rules, files) if settings.cache and stdin is None else None
+    if cache is not None and (entry := cache.load()) is not None:
+        diagnostics, analysed, read = entry
+        return CheckResult(diagnostics, tuple(found), analysed, tuple(problems), read)
+    result = _result(stages.run_pass(files, settings, rules, progress), found, problems, stdin)
+    if cache is not None and len(result.problems) == len(problems):
+        cache.store(result.diagnostics, result.analysed, result.read)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class FixResult:
+    """`files` are those that change. `check` is what a check says after the change.
+
+    `withheld` gives the reason for each remaining diagnostic whose fix was not applied.
+    """
+
+    files: tuple[FileFix, ...]
+    check: CheckResult
+    withheld: Mapping[Diagnostic, str]
+
+
+def fix(
+    paths: Sequence[Path],
+    settings: Settings,
+    rules: Rules,
+    *,
+    write: bool = True,
+    stdin: Source | None = None,
+    progress: Progress = silent,
+) -> FixResult:
+    """Applies the fixes that `settings` allows; a refuted one is never written."""
+    found, files, problems = stages.gather(paths, settings, stdin, progress)
+    plan = fixing.plan(files, settings, rules, progress)
+    problems += plan.problems
+    if write:
+        for each in plan.files:
+            if each.source is not stdin:
+                problems += _write(each)
+    return FixResult(
+        files=plan.files,
+        check=_result(plan.after, found, problems, stdin),
+        withheld=plan.withheld,
+    )
+
+
+def _write(fixed: FileFix) -> list[Problem]:
+    source = fixed.source
+    try:
+        writing.replace_content(source.path, source.data, fixed.new)
+    except writing.ChangedError:
+        message = "changed on disk while it was being fixed; it was left alone"
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+    else:
+        return []
+    return [Problem(source.name, message)]
+
+
+def _result(
+    result: Pass,
+    found: Sequence[Path],
+    problems: Sequence[Problem],
+    stdin: Source | None,
+) -> CheckResult:
     return CheckResult(
         diagnostics=result.diagnostics,
-        files=found,
+        files=tuple(found),
         analysed=result.analysed,
         problems=(*problems, *result.problems),
         read=result.read,
@@ -110,171 +128,39 @@ def check(
     )
 
 
-def gather(
-    paths: Sequence[Path], settings: Settings, stdin: Source | None, progress: Progress
-) -> tuple[tuple[Path, ...], list[Source], list[Problem]]:
-    """The files of a run: those found, those that could be read, and what went wrong."""
-    progress("looking for files")
-    found = discovery.discover(paths, settings)
-    files = [] if stdin is None else [stdin]
-    problems = list(found.problems)
-    for path in found.files:
-        try:
-            files.append(replace(read(path), explicit=path in found.named))
-        except OSError as error:
-            problems.append(discovery.problem(path, error))
-    paths_found = found.files if stdin is None else (stdin.path, *found.files)
-    return paths_found, files, problems
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """`changed` says for each report whether there was a fix to verify."""
+
+    reports: "tuple[Report, ...]"
+    changed: tuple[bool, ...]
+    problems: tuple[Problem, ...]
 
 
-def read(path: Path) -> Source:
-    return sources.read(path, discovery.shown(path))
+def verify(
+    paths: Sequence[Path],
+    settings: Settings,
+    rules: Rules,
+    *,
+    stdin: Source | None = None,
+    progress: Progress = silent,
+) -> VerifyResult:
+    """Compiles and runs the files that were analysed, before and after all their fixes."""
+    from jitlint import verify as verifier
 
-
-def run_pass(
-    files: Sequence[Source], settings: Settings, rules: Rules, progress: Progress = silent
-) -> Pass:
-    return deep.run(_Run(settings, rules, progress).over, files)
-
-
-class _Run:
-    """The stages from sources to diagnostics, for one selection of rules."""
-
-    def __init__(self, settings: Settings, rules: Rules, progress: Progress) -> None:
-        self._settings = settings
-        self._progress = progress
-        self._known = known_rules(rules)
-        names = Names.of(self._known)
-        self._selected = settings.selected(names)
-        self._rules = {name: rule for name, rule in rules.items() if name in self._selected}
-        self._per_file = PerFile(settings.per_file_ignores, settings.root, names)
-        self._problems: list[Problem] = []
-
-    def over(self, files: Sequence[Source]) -> Pass:
-        self._progress(f"reading {len(files)} files")
-        broken = {file.path: error for file in files if (error := _unparsable(file))}
-        intact = [file for file in files if file.path not in broken]
-        findings = {each.source.path: each for each in self._analyse(intact)}
-        checked = []
-        for file in files:
-            record = findings.get(file.path) or FileFindings(file, None)
-            if error := broken.get(file.path):
-                record = replace(record, unparsable=error)
-            checked.append(self._finish(record))
-        return Pass(
-            files=tuple(checked),
-            analysed=sum(each.module is not None for each in findings.values()),
-            problems=tuple(self._problems),
-            read=frozenset().union(*(each.read for each in findings.values())),
-        )
-
-    def _analyse(self, files: Sequence[Source]) -> Iterator[FileFindings]:
-        """A mistake outside of a single file ends the analysis, not the run."""
-        self._progress("analysing")
-        try:
-            yield from analyse(files, self._settings, self._rules, self._settings.targets)
-        except Exception:
-            self._crashed(".", traceback.format_exc())
-
-    def _crashed(self, path: str, trace: str) -> None:
-        self._problems.append(internal_error(path, trace))
-
-    def _finish(self, record: FileFindings) -> CheckedFile:
-        """From nodes to places, without what is silenced."""
-        file = record.source
-        if record.crash is not None:
-            self._crashed(file.name, record.crash)
-        located: list[Located] = []
-        idle: list[Diagnostic] = []
-        try:
-            located = _locate(record)
-            if record.unparsable is not None:
-                idle = [_syntax_error(file, record.unparsable)]
-        except Exception:
-            self._crashed(file.name, traceback.format_exc())
-        active = self._selected - self._per_file.ignored(file.path)
-        found = [each.diagnostic for each in located] + idle
-        kept = suppression.apply(
-            file.data,
-            file.name,
-            [each for each in found if each.rule in active],
-            active if record.crash is None else frozenset(),
-            self._known,
-        )
-        kept = [self._with_severity(each) for each in kept]
-        places = {each.sort_key for each in kept}
-        return CheckedFile(
-            source=file,
-            module=record.module,
-            located=tuple(each for each in located if each.diagnostic.sort_key in places),
-            diagnostics=tuple(dict.fromkeys(kept)),
-        )
-
-    def _with_severity(self, diagnostic: Diagnostic) -> Diagnostic:
-        severity = self._settings.severity.get(diagnostic.rule, diagnostic.severity)
-        return replace(diagnostic, severity=severity)
-
-
-def internal_error(path: str, trace: str) -> Problem:
-    last = trace.strip().splitlines()[-1]
-    message = f"internal error: {last}; this is a mistake of jitlint, please report it"
-    return Problem(path, message, trace)
-
-
-def _unparsable(file: Source) -> UnparsableError | None:
-    try:
-        sources.parse_ast(sources.decode(file.data).text)
-    except UnparsableError as error:
-        return error
-    return None
-
-
-def _syntax_error(file: Source, error: UnparsableError) -> Diagnostic:
-    rule = builtin.SyntaxErrorRule
-    return Diagnostic(
-        path=file.name,
-        span=Span(error.line, error.column, error.line, error.column + 1),
-        rule=rule.name,
-        family=rule.family,
-        severity=rule.severity,
-        message=error.message,
-        no_fix_reason="the file has to parse first",
-    )
-
-
-def _locate(record: FileFindings) -> list[Located]:
-    if record.module is None or not record.findings:
-        return []
-    positions = positions_of(record.module)
-    return [
-        Located(finding, _diagnostic(finding, record.source.name, positions))
-        for finding in record.findings
+    _, files, problems = stages.gather(paths, settings, stdin, progress)
+    everything = replace(settings, unsafe=True, verify=False)
+    plan = fixing.plan(files, everything, rules, progress)
+    fixed = {each.source.path: each for each in plan.files}
+    analysed = [each.source for each in plan.after.files if each.module is not None]
+    chosen = [fixed.get(each.path) or fixing.FileFix(each, each.data, ()) for each in analysed]
+    requests = [
+        verifier.Request(each.source.path, each.source.data, each.new, each.tests)
+        for each in chosen
     ]
-
-
-def positions_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-    """Costly: only for files with findings."""
-    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-
-
-def span_of(place: CodeRange) -> Span:
-    return Span(place.start.line, place.start.column + 1, place.end.line, place.end.column + 1)
-
-
-def _diagnostic(
-    finding: Finding, path: str, positions: Mapping[cst.CSTNode, CodeRange]
-) -> Diagnostic:
-    fix = finding.fix
-    return Diagnostic(
-        path=path,
-        span=span_of(positions[finding.node]),
-        rule=finding.rule,
-        family=finding.family,
-        severity=finding.severity,
-        message=finding.message,
-        codes=finding.codes,
-        region=finding.region,
-        fix_safety=None if fix is None else fix.safety,
-        fix_title=None if fix is None else fix.title,
-        no_fix_reason=None if fix is not None else finding.no_fix_reason,
+    reports = verifier.verify(requests, fixing.verify_options(settings, len(requests)), progress)
+    return VerifyResult(
+        reports=tuple(reports),
+        changed=tuple(each.new != each.source.data for each in chosen),
+        problems=(*problems, *plan.problems, *plan.after.problems),
     )

@@ -86,17 +86,27 @@ class Context:
         )
 
 
+class RulePackError(Exception):
+    """A rule pack that cannot be used."""
+
+
 def load_rules() -> dict[str, type[Rule]]:
     """Every installed rule by name, sorted by family and name.
 
-    Raises ValueError when two packs define the same name.
+    Raises RulePackError when a pack does not load, or two define the same name.
     """
     rules: dict[str, type[Rule]] = {}
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        for rule in _rules_of(entry_point.load()):
+        try:
+            found = list(_rules_of(entry_point.load()))
+        except Exception as error:
+            name = f"{entry_point.name} = {entry_point.value}"
+            message = f"the rule pack `{name}` does not load: {type(error).__name__}: {error}"
+            raise RulePackError(message) from error
+        for rule in found:
             if rules.setdefault(rule.name, rule) is not rule:
                 message = f"rule `{rule.name}` is defined twice: {rules[rule.name].__module__}"
-                raise ValueError(f"{message} and {rule.__module__}")
+                raise RulePackError(f"{message} and {rule.__module__}")
     return dict(sorted(rules.items(), key=lambda item: (item[1].family, item[0])))
 
 

@@ -107,6 +107,18 @@ def lines_of(text: str) -> list[str]:
     return LINE_END.split(text)
 
 
+def lines_with_ends(text: str) -> list[str]:
+    """Lines with their ends, split where Python splits them; none of them is empty."""
+    lines: list[str] = []
+    position = 0
+    for line in lines_of(text):
+        end = position + len(line)
+        end += 2 if text.startswith("\r\n", end) else 1
+        lines.append(text[position:end])
+        position = end
+    return lines[:-1] if lines[-1] == "" else lines
+
+
 def parse_ast(text: str) -> ast.Module:
     """The tree of the standard library; raises UnparsableError."""
     null = text.find("\0")
