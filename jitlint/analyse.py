@@ -1,7 +1,10 @@
 """From sources to findings: the stages between discovery and the reports."""
 
+import gc
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +12,13 @@ from typing import Any
 import libcst as cst
 from packaging.version import Version
 
-from jitlint import source as sources
+from jitlint.analysis import tables
+from jitlint.analysis.machine import Machine
 from jitlint.config import Settings
 from jitlint.finding import Finding
+from jitlint.project import link
+from jitlint.project.modules import Module
+from jitlint.project.project import Project
 from jitlint.rule import Context, Rule
 from jitlint.source import Source, UnparsableError
 
@@ -43,21 +50,83 @@ def analyse(
     targets: Mapping[str, Version],
 ) -> Iterator[FileFindings]:
     """One record for each file that had to be read as a tree, with or without findings."""
-    for file in files:
-        active = [rule for rule in rules.values() if _triggered(rule, file.data)]
-        if active:
-            yield _analyse_file(file, settings, active)
+    project = Project({file.path: file.data for file in files})
+    crashes: dict[Path, str] = {}
+    with _no_garbage_collection():
+        machine = None
+        if any(rule.regions for rule in rules.values()):
+            machine = _interpret(project, settings, targets, crashes)
+        observed = _observations(machine)
+        for file in files:
+            active = [rule for rule in rules.values() if _triggered(rule, file.data)]
+            seen = observed.get(file.path, [])
+            if active or seen or file.path in crashes:
+                record = _analyse_file(file, project, settings, rules, active, seen)
+                crash = crashes.get(file.path, record.crash)
+                yield FileFindings(
+                    file, record.module, record.findings, project.followed, record.unparsable, crash
+                )
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Trees are millions of objects that all live to the end of the run."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _interpret(
+    project: Project,
+    settings: Settings,
+    targets: Mapping[str, Version],
+    crashes: dict[Path, str],
+) -> Machine:
+    """Runs the interpreter over every region; a crash loses one entry only."""
+    wanted = targets.get("torch")
+    machine = Machine(project, tables.load("torch", None if wanted is None else str(wanted)))
+    entries = link.own_entries(machine, project.modules)
+    entries += link.configured_entries(machine, project.modules, settings.entry_points)
+    for entry in entries:
+        try:
+            link.run(machine, entry, link.label(entry, settings.root))
+        except Exception:
+            crashes.setdefault(entry.origin.path, traceback.format_exc())
+    return machine
+
+
+def _observations(machine: Machine | None) -> dict[Path, list[object]]:
+    observed: dict[Path, list[object]] = defaultdict(list)
+    if machine is not None:
+        for observation in machine.log:
+            observed[observation.module.path].append(observation)
+    return observed
 
 
 def _triggered(rule: type[Rule], data: bytes) -> bool:
     return any(trigger in data for trigger in rule.triggers)
 
 
-def _analyse_file(file: Source, settings: Settings, rules: Sequence[type[Rule]]) -> FileFindings:
+def _analyse_file(
+    file: Source,
+    project: Project,
+    settings: Settings,
+    rules: Mapping[str, type[Rule]],
+    active: Sequence[type[Rule]],
+    seen: Sequence[object],
+) -> FileFindings:
+    module = project.module_at(file.path)
+    assert module is not None  # the project was given this file's data
     try:
-        module = sources.parse_module(sources.decode(file.data).text)
-        walk = _Walk(module, file, settings, rules)
-        module.visit(walk)
+        findings = _Hooks(rules.values(), module, settings).observe(seen)
+        if active:
+            walk = _Walk(_Hooks(active, module, settings))
+            module.tree.visit(walk)
+            findings += walk.findings
     except UnparsableError as error:
         return FileFindings(file, None, unparsable=error)
     except RecursionError:
@@ -65,30 +134,37 @@ def _analyse_file(file: Source, settings: Settings, rules: Sequence[type[Rule]])
         return FileFindings(file, None, unparsable=problem)
     except Exception:
         return FileFindings(file, None, crash=traceback.format_exc())
-    return FileFindings(file, module, walk.findings)
+    return FileFindings(file, module.tree, findings)
+
+
+class _Hooks:
+    """The `visit_` methods of rules, by the name of the type that they want to see."""
+
+    def __init__(self, rules: Iterable[type[Rule]], module: Module, settings: Settings) -> None:
+        self._hooks: dict[str, list[tuple[Hook, Context]]] = defaultdict(list)
+        for rule in rules:
+            instance, context = rule(), Context(rule, module.path, module.tree, settings)
+            for name in dir(instance):
+                if name.startswith("visit_"):
+                    hook = (getattr(instance, name), context)
+                    self._hooks[name.removeprefix("visit_")].append(hook)
+
+    def of(self, seen: object) -> Iterator[Finding]:
+        for hook, context in self._hooks.get(type(seen).__name__, ()):
+            yield from hook(seen, context) or ()
+
+    def observe(self, observations: Iterable[object]) -> list[Finding]:
+        return [finding for each in observations for finding in self.of(each)]
 
 
 class _Walk(cst.CSTVisitor):
     """One walk for all rules."""
 
-    def __init__(
-        self,
-        module: cst.Module,
-        file: Source,
-        settings: Settings,
-        rules: Sequence[type[Rule]],
-    ) -> None:
+    def __init__(self, hooks: _Hooks) -> None:
         super().__init__()
         self.findings: list[Finding] = []
-        self._hooks: dict[str, list[tuple[Hook, Context]]] = {}
-        for rule in rules:
-            instance, context = rule(), Context(rule, file.path, module, settings)
-            for name in dir(instance):
-                if name.startswith("visit_"):
-                    hooks = self._hooks.setdefault(name.removeprefix("visit_"), [])
-                    hooks.append((getattr(instance, name), context))
+        self._hooks = hooks
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        for hook, context in self._hooks.get(type(node).__name__, ()):
-            self.findings.extend(hook(node, context) or ())
+        self.findings.extend(self._hooks.of(node))
         return True

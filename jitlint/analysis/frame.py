@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jitlint.analysis.observations import Construct, TruthTest
+from jitlint.analysis.observations import Construct
 from jitlint.analysis.values import (
     MISSING,
     BoundMethod,
@@ -65,8 +65,8 @@ class Frame:
         """Tell the log that `node` is tested for truth, if this code is compiled."""
         if self.region is None or self.silent:
             return
-        test = TruthTest(node, construct, owner, self.module, self.function, value)
-        self.machine.log.truth_test(test, self.region, self.guards > 0)
+        test = self.machine.log.truth_test(node, construct, owner, self.module, self.function)
+        test.see(value, self.region, self.guards > 0, Moment(self, dict(self.variables)))
 
     @contextmanager
     def guarded(self, by: Value, exempt: bool) -> Iterator[None]:
@@ -90,6 +90,21 @@ class Frame:
         for known in stale:
             del self.variables[known]
         self.variables[path] = value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """A frame as it was when something was observed."""
+
+    frame: Frame
+    variables: Variables
+
+    def evaluate(self, node: cst.CSTNode) -> Value:
+        """The value that an expression would have had at that moment."""
+        from jitlint.analysis.expressions import evaluate
+
+        frame = replace(self.frame, variables=dict(self.variables), silent=1)
+        return evaluate(frame, node)
 
 
 def _is_decided(value: Value) -> bool:

@@ -5,13 +5,18 @@ a node. One place in the source is one observation, however many contexts reache
 """
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jitlint.analysis.values import Tensor, Value, join
+from jitlint.analysis.values import UNKNOWN, Value, join, join_all
 from jitlint.project.modules import FunctionInfo, Module
 from jitlint.region import Region, RegionKind
+
+if TYPE_CHECKING:
+    from jitlint.analysis.frame import Moment
 
 
 class Construct(enum.Enum):
@@ -31,6 +36,10 @@ class Construct(enum.Enum):
     SORT = "sort"
 
 
+MAX_MOMENTS = 8
+"""Contexts of one place that are kept, for fixes that ask for values around it."""
+
+
 @dataclass(eq=False, slots=True)
 class TruthTest:
     """Python asks whether `node` is true. `value` is the join over all contexts.
@@ -46,33 +55,45 @@ class TruthTest:
     owner: cst.CSTNode
     module: Module
     function: FunctionInfo | None
-    value: Value
-    guarded: bool = False
+    value: Value = UNKNOWN
+    guarded: bool = True
     regions: dict[RegionKind, Region] = field(default_factory=dict)
     fullgraph: bool = False
+    moments: "list[Moment]" = field(default_factory=list)
 
-    def see(self, value: Value, region: Region, guarded: bool) -> None:
+    def see(self, value: Value, region: Region, guarded: bool, moment: "Moment") -> None:
         """Another context reached the same place."""
-        new = not self.regions
-        if not (isinstance(value, Tensor) and self.value == value):
-            self.value = value if new else join(self.value, value)
-        self.guarded = guarded if new else self.guarded and guarded
+        self.value = join(self.value, value) if self.regions else value
+        self.guarded = self.guarded and guarded
         self.regions.setdefault(region.kind, region)
         self.fullgraph = self.fullgraph or region.fullgraph
+        if len(self.moments) < MAX_MOMENTS:
+            self.moments.append(moment)
+
+    def value_of(self, node: cst.BaseExpression) -> Value:
+        """The value of any expression of the function at this point, over all contexts."""
+        return join_all(moment.evaluate(node) for moment in self.moments)
 
 
 class Log:
     """All observations of a run, in the order in which they were first made."""
 
     def __init__(self) -> None:
-        self._tests: dict[tuple[int, Construct], TruthTest] = {}
+        self._tests: dict[tuple[cst.CSTNode, Construct], TruthTest] = {}
 
-    def truth_test(self, candidate: TruthTest, region: Region, guarded: bool) -> None:
-        key = (id(candidate.node), candidate.construct)
-        self._tests.setdefault(key, candidate).see(candidate.value, region, guarded)
+    def truth_test(
+        self,
+        node: cst.BaseExpression,
+        construct: Construct,
+        owner: cst.CSTNode,
+        module: Module,
+        function: FunctionInfo | None,
+    ) -> TruthTest:
+        """The observation of this place."""
+        key = (node, construct)
+        if key not in self._tests:
+            self._tests[key] = TruthTest(node, construct, owner, module, function)
+        return self._tests[key]
 
-    def of(self, module: Module) -> list[TruthTest]:
-        return [test for test in self._tests.values() if test.module is module]
-
-    def modules(self) -> list[Module]:
-        return list(dict.fromkeys(test.module for test in self._tests.values()))
+    def __iter__(self) -> Iterator[TruthTest]:
+        return iter(self._tests.values())

@@ -30,7 +30,7 @@ class ModuleFacts:
 
     `mentions` holds the dotted names, resolved through the file's imports, of everything
     that is read or called; `methods` the names of methods called on anything; `imports`
-    the targets of all imports.
+    the targets of all imports; `lines` where functions and methods are defined.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -39,6 +39,7 @@ class ModuleFacts:
     methods: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
     classes: tuple[str, ...] = ()
+    lines: dict[str, int] = field(default_factory=dict)
 
 
 def index(tree: ast.Module, package: str) -> ModuleFacts:
@@ -53,8 +54,18 @@ def index(tree: ast.Module, package: str) -> ModuleFacts:
             facts.bindings[name] = binding
     facts.stars = tuple(stars)
     facts.classes = tuple(n for n, b in facts.bindings.items() if b.kind is BindingKind.CLASS)
+    facts.lines = dict(_definition_lines(tree.body, ""))
     _collect_mentions(tree, package, facts)
     return facts
+
+
+def _definition_lines(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, int]]:
+    for statement, _ in _top_level(body):
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield f"{prefix}{statement.name}", statement.lineno
+            case ast.ClassDef():
+                yield from _definition_lines(statement.body, f"{prefix}{statement.name}.")
 
 
 def absolute(module: str | None, level: int, package: str) -> str:

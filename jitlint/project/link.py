@@ -3,12 +3,14 @@
 import fnmatch
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import libcst as cst
 
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
 from jitlint.analysis.makers import makers
+from jitlint.analysis.tree import positions_of
 from jitlint.analysis.statements import execute
 from jitlint.analysis.values import (
     TENSOR,
@@ -35,6 +37,7 @@ from jitlint.project.evidence import contradicted
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
 from jitlint.region import Region, RegionKind
+from jitlint.source import UnparsableError
 
 TRIGGERS = (b"compile", b"optimize", b"export", b"trace", b"make_fx")
 """No file without one of these hands code to a compiler by name."""
@@ -115,7 +118,7 @@ def _is_maker(machine: Machine, module: Module, name: str) -> bool:
 def _read_host_code(machine: Machine, module: Module) -> None:
     try:
         body = module.tree.body
-    except (cst.ParserSyntaxError, UnicodeDecodeError):
+    except UnparsableError:
         return
     frame = Frame(machine, module)
     for statement in body:
@@ -274,6 +277,16 @@ def _mentions_tensor(value: Value) -> bool:
         case Dict():
             return _mentions_tensor(value.default)
     return False
+
+
+def label(entry: Entry, root: Path) -> str:
+    """`path:line` of the place where the region is created."""
+    path = entry.origin.path
+    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    line = entry.origin.facts.lines.get(entry.function.qualname)
+    if entry.is_own:
+        line = positions_of(entry.origin.tree)[entry.node].start.line
+    return f"{shown.as_posix()}:{line}"
 
 
 # -- running them ----------------------------------------------------------------------------

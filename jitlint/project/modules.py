@@ -1,6 +1,5 @@
 """Modules, classes and functions of the project, parsed when they are first asked for."""
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,7 +7,9 @@ from pathlib import Path
 
 import libcst as cst
 
+from jitlint import source as sources
 from jitlint.project.index import ModuleFacts, index
+from jitlint.source import UnparsableError
 
 
 @dataclass(eq=False)
@@ -85,21 +86,25 @@ class Module:
     @cached_property
     def facts(self) -> ModuleFacts:
         try:
-            return index(ast.parse(self.source), self.package)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = sources.parse_ast(sources.decode(self.source).text)
+            return index(tree, self.package)
+        except UnparsableError:
             return ModuleFacts()
 
     @cached_property
     def tree(self) -> cst.Module:
-        """The LibCST tree that interpreter, rules and fixes share."""
-        return cst.parse_module(self.source)
+        """The LibCST tree that interpreter, rules and fixes share.
+
+        Raises UnparsableError.
+        """
+        return sources.parse_module(sources.decode(self.source).text)
 
     @cached_property
     def _definitions(self) -> "_Definitions":
         definitions = _Definitions()
         try:
             _define(self, self.tree.body, definitions)
-        except (cst.ParserSyntaxError, UnicodeDecodeError):
+        except UnparsableError:
             pass
         return definitions
 

@@ -1,6 +1,6 @@
 """The files of a project by path and by dotted name, read on demand."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -13,15 +13,23 @@ Definition = Module | FunctionInfo | ClassInfo
 class Project:
     """Modules that the run was given, and those that they import from the same folders."""
 
-    def __init__(self, files: Iterable[Path]) -> None:
+    def __init__(self, files: Mapping[Path, bytes]) -> None:
         self.files = tuple(files)
-        self._modules: dict[Path, Module | None] = {}
+        self._modules: dict[Path, Module | None] = {
+            path: Module(path, module_name(path), data) for path, data in files.items()
+        }
         self._names: dict[str, Module | None] = {}
         self._resolved: dict[str, tuple[Definition, str] | None] = {}
 
-    def read_files(self) -> Iterator[Path]:
-        """Every file that was read so far."""
-        return (path for path, module in self._modules.items() if module is not None)
+    @property
+    def modules(self) -> list[Module]:
+        """The modules that the run was given, in order."""
+        return [module for path in self.files if (module := self._modules[path]) is not None]
+
+    @property
+    def followed(self) -> frozenset[Path]:
+        """The files beyond those that were read, or looked for, to resolve imports."""
+        return frozenset(self._modules) - frozenset(self.files)
 
     @cached_property
     def roots(self) -> tuple[Path, ...]:

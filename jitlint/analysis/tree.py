@@ -1,0 +1,26 @@
+"""Where nodes stand in their file, and in what; LibCST nodes do not know."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+
+@lru_cache(maxsize=16)
+def positions_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
+    """Positions of all nodes. Costly (16 times an `ast.parse`): only where they are shown."""
+    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+
+
+@lru_cache(maxsize=16)
+def parents_of(module: cst.Module) -> Mapping[cst.CSTNode, cst.CSTNode]:
+    """The parent of every node: for rules that have a finding and want to fix it."""
+    parents: dict[cst.CSTNode, cst.CSTNode] = {}
+    pending: list[cst.CSTNode] = [module]
+    while pending:
+        node = pending.pop()
+        for child in node.children:
+            parents[child] = node
+            pending.append(child)
+    return parents

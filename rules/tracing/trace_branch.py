@@ -1,0 +1,164 @@
+"""Python control flow on a tensor's value, in code that a tracer follows."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from jitlint.analysis.observations import Construct, TruthTest
+from jitlint.analysis.values import Source, Static, Tensor
+from jitlint.finding import Finding, Severity
+from jitlint.region import Region, RegionKind
+from jitlint.rule import Context, Rule
+
+DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
+
+CODES = {
+    Construct.NOT: "GB0033",
+    Construct.SORT: "GB0207",
+}
+"""Graph-break ids of the constructs that differ from GB0170, data-dependent branching."""
+
+
+class TraceBranch(Rule):
+    """Branches in Python on the value of a tensor, where a compiler traces the code.
+
+    ## Why it matters
+    A tracer runs the function on tensors that have no values. `torch.compile` stops at the
+    test ("Data-dependent branching", GB0170), compiles what came before, and goes back to
+    Python; inside a loop, `try` or `with` the whole frame runs uncompiled, and
+    `fullgraph=True` raises. `torch.export` refuses the program. `torch.jit.trace` is worse:
+    it keeps the branch that the example input took, and the traced function returns wrong
+    numbers for all others in silence. There a branch on a shape is frozen as well.
+
+    ## Example
+        def step(x):
+            if x.sum() > 0:
+                return x * 2
+            return x / 2
+
+    ## Use instead
+        def step(x):
+            return torch.where(x.sum() > 0, x * 2, x / 2)
+
+    or `torch.cond(x.sum() > 0, lambda: ..., lambda: ..., ())` where an arm is costly, or
+    has no finite derivative where it is not taken; `torch._assert_async(test, "message")`
+    for a check that raises RuntimeError; a `@torch.jit.script` function under
+    `torch.jit.trace`.
+
+    ## Fix safety
+    Safe where the test has one element, and both arms are pure, of one shape, dtype and
+    stride, depend on the same differentiable values, and have finite gradients where they
+    are not taken. Withheld when an arm returns its input itself, mutates, draws random
+    numbers, raises something other than RuntimeError with a constant message, or when the
+    arms disagree in dtype, shape or the inputs that they use (a gradient of None would
+    become zeros).
+
+    ## Measured
+    torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain
+    `assert tensor`, without a message or with a constant one, does not break; a branch on
+    a shape, dtype, device, `is None`, or a flag does not break. `torch.where` changes the
+    gradient to NaN when the arm that is not taken has an infinite derivative.
+
+    ## References
+    - https://docs.pytorch.org/docs/main/compile/programming_model.graph_breaks_index.html
+    - https://docs.pytorch.org/docs/stable/cond.html
+    - https://docs.pytorch.org/docs/stable/jit.html#tracing-edge-cases
+    """
+
+    name = "trace-branch"
+    severity = Severity.WARNING
+    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+
+    def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
+        region = _stopped_by(test)
+        if region is None:
+            return
+        yield ctx.finding(
+            test.node,
+            _message(test, region, ctx),
+            severity=_severity(test, region),
+            codes=_codes(test, region),
+            region=region,
+            no_fix_reason="no rewrite is known to keep the meaning of this construct",
+        )
+
+
+def _stopped_by(test: TruthTest) -> Region | None:
+    """The first region that stops at the test, or freezes it; None if all go through."""
+    for kind, region in test.regions.items():
+        if kind is RegionKind.TRACE and _freezes(test):
+            return region
+        if kind in DYNAMO and _breaks(test, kind):
+            return region
+    return None
+
+
+def _breaks(test: TruthTest, kind: RegionKind) -> bool:
+    if isinstance(test.value, Tensor):
+        return not (test.construct is Construct.ASSERT and _is_rewritten_assert(test.owner))
+    if not isinstance(test.value, Static) or test.value.source is not Source.DATA:
+        return False
+    read = test.value.read
+    if read is not None and read.code == "GB0033":
+        return test.construct is not Construct.NOT
+    # a number that was read is captured as a symbol, and a test of a symbol is refused
+    return kind is RegionKind.EXPORT or test.fullgraph
+
+
+def _is_rewritten_assert(owner: cst.CSTNode) -> bool:
+    """Dynamo turns `assert tensor` into an operator unless its message is computed."""
+    if not isinstance(owner, cst.Assert):
+        return False
+    return owner.msg is None or isinstance(owner.msg, cst.SimpleString | cst.ConcatenatedString)
+
+
+def _freezes(test: TruthTest) -> bool:
+    """torch.jit.trace keeps the outcome of every test on a tensor, on data or on a size."""
+    if isinstance(test.value, Tensor):
+        return True
+    return isinstance(test.value, Static) and test.value.source is not Source.PYTHON
+
+
+def _severity(test: TruthTest, region: Region) -> Severity:
+    if test.guarded:
+        return Severity.NOTE
+    if region.kind is RegionKind.COMPILE and not test.fullgraph:
+        return Severity.WARNING
+    return Severity.ERROR
+
+
+def _codes(test: TruthTest, region: Region) -> tuple[str, ...]:
+    if region.kind not in DYNAMO:
+        return ()
+    if isinstance(test.value, Static) and test.value.read is not None:
+        return (test.value.read.code,) if test.value.read.code else ()
+    return (CODES.get(test.construct, "GB0170"),)
+
+
+def _message(test: TruthTest, region: Region, ctx: Context) -> str:
+    code = _shortened(ctx.module.code_for_node(test.node))
+    what = "the value of a tensor"
+    if isinstance(test.value, Static):
+        read = test.value.read
+        if test.value.source is Source.SHAPE:
+            what = "a tensor's size"
+        elif read is not None:
+            what = f"the result of `{read.operator}`"
+    construct = "`" + test.construct.value + "`"
+    if test.construct in (Construct.BUILTIN, Construct.SORT, Construct.COMPREHENSION):
+        construct = test.construct.value
+    if test.construct is Construct.CHAIN:
+        construct = "chained comparison"
+    tested = f"{construct} on {what}: `{code}`"
+    if region.kind is RegionKind.TRACE:
+        return f"{tested}; the trace keeps the outcome that the example input had"
+    if region.kind is RegionKind.EXPORT:
+        return f"{tested}; torch.export cannot follow it"
+    if test.fullgraph:
+        return f"{tested}; torch.compile(fullgraph=True) raises here"
+    return f"{tested}; torch.compile breaks the graph here"
+
+
+def _shortened(code: str, limit: int = 60) -> str:
+    text = " ".join(code.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
