@@ -34,7 +34,7 @@ from jitlint.verify.outcome import (
 from jitlint.verify.probes import Coverage
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, EntryResult, Options, Report, Request
-from jitlint.verify.sandbox import Sandbox
+from jitlint.verify.sandbox import Sandbox, TookTooLongError, time_limit
 from jitlint.verify.state import Target, copy_weights
 from jitlint.verify.torch_compile import BACKEND_FAILED, TorchCompile
 from jitlint.verify.torch_export import TorchExport
@@ -56,6 +56,9 @@ _FIELDS = {
     Aspect.PRINTED: "stdout_equal",
 }
 _GRAD_SEEDS = 4
+EAGERLY = "eagerly"
+# A loop that halves a number until it is small never ends on infinity.
+EDGE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +160,14 @@ class Judge:
         counterexample = next(
             (run.findings.counterexample for run in runs if run.findings.counterexample), None
         )
-        doubts = [doubt for run in runs for doubt in run.findings.doubts]
         notes = [note for run in runs for note in run.findings.notes]
+        if self._sandbox.refused:
+            reason = f"the code attempted {self._sandbox.refused[0]}, which is not allowed here"
+            return Report(request.path, Verdict.UNVERIFIED, reason, results)
         if counterexample is not None:
             reason = f"old and new code differ: {counterexample}"
             return Report(request.path, Verdict.REFUTED, reason, results, counterexample)
-        doubts += [f"the code attempted {what}, which is refused" for what in self._sandbox.refused]
+        doubts = [doubt for run in runs for doubt in run.findings.doubts]
         if (gap := coverage.gap()) is not None:
             doubts.append(gap)
         if request.old == request.new:
@@ -236,8 +241,9 @@ class EntryRun:
         if not base:
             self.findings.doubts.append(NO_INPUTS)
             return False
-        self.givens = [*base, *self._edges(base)]
-        self.expected = self._eagerly(self.old, entry, self.givens)
+        self.givens = list(base)
+        self.expected = self._eagerly(self.old, entry, base)
+        self._run_edges(self._edges(base))
         self._drop_unfit()
         again = self._eagerly(self.probed, self.pair.probed, self.givens)
         for given, first, second in zip(self.givens, self.expected, again, strict=True):
@@ -246,7 +252,7 @@ class EntryRun:
                 self.findings.doubts.append(
                     f"the old code is not deterministic ({given.label}: {unlike[0].detail})"
                 )
-                break
+                return False
         if all(outcome.failure is not None for outcome in self.expected[: len(base)]):
             failure = self.expected[0].failure
             self.findings.doubts.append(f"{entry.name} raises on every input: {failure}")
@@ -264,6 +270,18 @@ class EntryRun:
             for given in base[:_GRAD_SEEDS]:
                 found += requiring_grad(given)
         return found
+
+    def _run_edges(self, edges: Sequence[Given]) -> None:
+        """Drops the derived edge cases on which the old code does not come to an end."""
+        for given in edges:
+            try:
+                with time_limit(EDGE_SECONDS):
+                    outcome = self._eagerly(self.old, self.pair.old, [given])[0]
+            except TookTooLongError:
+                self.findings.note(f"the old code does not end in time on {given.label}")
+                continue
+            self.givens.append(given)
+            self.expected.append(outcome)
 
     def _drop_unfit(self) -> None:
         """Code that never takes leaves that require grad is not judged by them."""
@@ -428,7 +446,7 @@ class EntryRun:
 
     def _eagerly(self, version: Version, entry: Entry, givens: Sequence[Given]) -> list[Outcome]:
         with version.recorder.installed():
-            return self._series(version, entry, givens, lambda target: target.call, "eagerly")
+            return self._series(version, entry, givens, _as_it_is, EAGERLY)
 
     def _compiled(self, version: Version, entry: Entry, mode: Mode) -> tuple[list[Outcome], Log]:
         """The outcomes of all inputs; the log of the user's own ones, called in a row."""
@@ -460,7 +478,15 @@ class EntryRun:
                 target = entry.target.fresh()
                 call = build(target)
             outcomes.append(
-                observe(call, target, given, self.streams, version.globals, self.settings.gradients)
+                observe(
+                    call,
+                    target,
+                    given,
+                    self.streams,
+                    version.globals,
+                    gradients=self.settings.gradients,
+                    eager=how == EAGERLY,
+                )
             )
         return outcomes
 
@@ -510,6 +536,10 @@ def _with_late_failures(log: Log, session: Session) -> Log:
         if item.code == BACKEND_FAILED and item not in log.breaks
     )
     return Log(log.graphs, log.breaks + late, log.recompiles, log.skipped)
+
+
+def _as_it_is(target: Target) -> Callable[..., object]:
+    return target.call
 
 
 def _trains(target: Target) -> bool:

@@ -57,6 +57,8 @@ class Version:
 def workplace(path: Path) -> Iterator[str]:
     """The import path of the module, under whose dotted name it is loaded; undone after."""
     name, roots = dotted_name(path)
+    if name in sys.modules:
+        name += "_under_test"  # a script called like a module that is in use here
     before, path_before = set(sys.modules), list(sys.path)
     sys.path[:0] = [str(roots[0])]
     sys.path += [str(root) for root in roots[1:]]

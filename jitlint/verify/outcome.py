@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -26,7 +27,6 @@ from jitlint.verify.values import (
 )
 
 COTANGENT_SEED = 20_011
-_TORCH_FOLDER = str(torch.__file__).rsplit("__init__", 1)[0]
 
 
 class Aspect(enum.Enum):
@@ -111,20 +111,22 @@ def observe(
     given: Given,
     streams: Streams,
     module_state: Globals,
+    *,
     gradients: bool,
+    eager: bool,
 ) -> Outcome:
     """Calls once, from a fixed random state, and records what there is to see."""
     args, kwargs = given.arguments()
     seed_everything(given.seed)
     output, failure = None, None
     leaves = dict(tensors_in((args, kwargs), "input"))
-    with streams.captured() as text, _warnings() as warned:
+    with streams.captured() as text, _warnings(eager) as warned:
         try:
             output = call(*args, **kwargs)
         except (Exception, SystemExit) as error:
             failure = _failure(error)
         printed = text.getvalue()
-        messages = "".join(warned())
+        messages = "".join(warned)
     random_state = _random_state()
     returned = flatten(output, "output")
     aliases = _aliases(output, leaves, target)
@@ -230,15 +232,29 @@ def _random_state() -> tuple[object, ...]:
 
 
 @contextmanager
-def _warnings() -> Iterator[Callable[[], list[str]]]:
-    """Warnings of the code under test; torch's own chatter is left out."""
-    with warnings.catch_warnings(record=True) as caught:
+def _warnings(recorded: bool) -> Iterator[list[str]]:
+    """The warnings that the code under test issues itself.
+
+    Those of the frameworks come and go with the operation that is used. A compiler would
+    trace into the recorder, so that it is left out there.
+    """
+    found: list[str] = []
+    original = warnings.warn
+
+    def warn(message: Any, category: Any = None, *args: Any, **options: Any) -> None:
+        package = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+        if package not in ("torch", "numpy"):
+            kind = type(message) if isinstance(message, Warning) else category or UserWarning
+            found.append(f"{kind.__name__}: {message}\n")
+        original(message, category, *args, **options)
+
+    with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        yield lambda: [
-            f"{item.category.__name__}: {item.message}\n"
-            for item in caught
-            if not str(item.filename).startswith(_TORCH_FOLDER)
-        ]
+        if not recorded:
+            yield found
+            return
+        with mock.patch.object(warnings, "warn", warn):
+            yield found
 
 
 def _failure(error: BaseException) -> Failure:
