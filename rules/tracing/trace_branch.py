@@ -10,6 +10,8 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._fixes import fix_for
+
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
 
 CODES = {
@@ -67,19 +69,22 @@ class TraceBranch(Rule):
 
     name = "trace-branch"
     severity = Severity.WARNING
+    fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
         region = _stopped_by(test)
         if region is None:
             return
+        fix, no_fix_reason = fix_for(test, ctx)
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),
             severity=_severity(test, region),
             codes=_codes(test, region),
             region=region,
-            no_fix_reason="no rewrite is known to keep the meaning of this construct",
+            fix=fix,
+            no_fix_reason=no_fix_reason,
         )
 
 

@@ -1,0 +1,45 @@
+"""Which rewrite a branch gets: fixers are tried in order, and say why where there is none."""
+
+from collections.abc import Callable
+
+from jitlint.analysis.observations import TruthTest
+from jitlint.finding import Fix
+from jitlint.region import RegionKind
+from jitlint.rule import Context
+
+from . import _checks, _inplace, _loops, _script, _where
+from ._withheld import NotMine, Withheld
+
+Fixer = Callable[[TruthTest, Context], Fix]
+"""Raises Withheld with a reason; raises NotMine if the construct is not of its kind."""
+
+FIXERS: tuple[Fixer, ...] = (
+    *_checks.FIXERS,
+    *_loops.FIXERS,
+    *_script.FIXERS,
+    *_inplace.FIXERS,
+    *_where.FIXERS,
+)
+"""Tried in order: the first that takes the construct for its own decides."""
+
+SERVED = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+UNKNOWN_CONSTRUCT = "no rewrite is known to keep the meaning of this construct"
+
+
+def fix_for(test: TruthTest, ctx: Context) -> tuple[Fix | None, str | None]:
+    """The fix of a test and None, or None and the reason why there is none."""
+    try:
+        return _first(test, ctx), None
+    except Withheld as withheld:
+        return None, str(withheld)
+
+
+def _first(test: TruthTest, ctx: Context) -> Fix:
+    if not SERVED.issuperset(test.regions):
+        raise Withheld("the function also runs under another compiler, which needs its own form")
+    for fixer in FIXERS:
+        try:
+            return fixer(test, ctx)
+        except NotMine:
+            continue
+    raise Withheld(UNKNOWN_CONSTRUCT)

@@ -1,0 +1,9 @@
+"""Loops that end when a tensor says so."""
+
+from collections.abc import Callable
+
+from jitlint.analysis.observations import TruthTest
+from jitlint.finding import Fix
+from jitlint.rule import Context
+
+FIXERS: tuple[Callable[[TruthTest, Context], Fix], ...] = ()
