@@ -133,15 +133,28 @@ def splice(text: str, before: str, after: str) -> str:
     if text == before:
         return after
     original, old, new = (lines_with_ends(each) for each in (text, before, after))
-    if len(original) != len(old):
-        raise NotWritableError("LibCST does not reproduce this file exactly")
+    origin = {
+        block.b + offset: block.a + offset
+        for block in _matcher(original, old).get_matching_blocks()
+        for offset in range(block.size)
+    }
     result: list[str] = []
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for kind, i, j, k, m in matcher.get_opcodes():
+    done = 0
+    for kind, i, j, k, m in _matcher(old, new).get_opcodes():
         if kind == "equal":
-            result += original[i:j]
-        elif original[i:j] == old[i:j]:
-            result += new[k:m]
+            continue
+        if i < j:
+            start = origin.get(i, -1)
         else:
-            raise NotWritableError(f"LibCST does not reproduce line {i + 1} exactly")
-    return "".join(result)
+            start = 0 if i == 0 else origin.get(i - 1, -2) + 1
+        if start < 0 or [origin.get(line) for line in range(i, j)] != list(
+            range(start, start + j - i)
+        ):
+            raise NotWritableError(f"LibCST does not reproduce the code at line {i + 1} exactly")
+        result += original[done:start] + new[k:m]
+        done = start + j - i
+    return "".join(result + original[done:])
+
+
+def _matcher(a: list[str], b: list[str]) -> "difflib.SequenceMatcher[str]":
+    return difflib.SequenceMatcher(None, a, b, autojunk=False)
