@@ -1,7 +1,7 @@
 """Applying fixes: nodes of a tree are replaced, everything else stays as it was."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -143,17 +143,23 @@ def splice(text: str, before: str, after: str) -> str:
     for kind, i, j, k, m in _matcher(old, new).get_opcodes():
         if kind == "equal":
             continue
-        if i < j:
-            start = origin.get(i, -1)
-        else:
-            start = 0 if i == 0 else origin.get(i - 1, -2) + 1
-        if start < 0 or [origin.get(line) for line in range(i, j)] != list(
-            range(start, start + j - i)
-        ):
+        start = _start(origin, i, j)
+        places = [origin.get(line) for line in range(i, j)]
+        if start < 0 or places != list(range(start, start + len(places))):
             raise NotWritableError(f"LibCST does not reproduce the code at line {i + 1} exactly")
         result += original[done:start] + new[k:m]
         done = start + j - i
     return "".join(result + original[done:])
+
+
+def _start(origin: Mapping[int, int], i: int, j: int) -> int:
+    """Where the lines from `i` to `j` stand; if these are none, the end of the line before.
+
+    -1 when that line is not as it was.
+    """
+    if i < j:
+        return origin.get(i, -1)
+    return 0 if i == 0 else origin.get(i - 1, -2) + 1
 
 
 def _matcher(a: list[str], b: list[str]) -> "difflib.SequenceMatcher[str]":

@@ -9,20 +9,16 @@ from jitlint.source import NotWritableError, decode
 
 def node(module, code):
     """The first node, from the outside in, whose code is `code`."""
+    found = []
 
     class Find(cst.CSTVisitor):
-        found = None
-
         def on_visit(self, each):
-            if self.found is None and not isinstance(each, cst.Module):
-                if module.code_for_node(each).strip() == code:
-                    self.found = each
-            return self.found is None
+            if module.code_for_node(each).strip() == code and each is not module:
+                found.append(each)
+            return not found
 
-    find = Find()
-    module.visit(find)
-    assert find.found is not None
-    return find.found
+    module.visit(Find())
+    return found[0]
 
 
 def replacing(module, changes, **options):
@@ -88,8 +84,14 @@ def test_a_fix_that_waits_blocks_nobody():
     outer = module.body[0].body[0].value
     middle = outer.args[0].value
     inner = middle.args[0].value
-    fixes = [Fix(Safety.SAFE, each, {target: cst.Name("z")}) for each, target in
-             (("inner", inner), ("outer", outer), ("other", module.body[0].body[0].targets[0].target))]
+    fixes = [
+        Fix(Safety.SAFE, each, {target: cst.Name("z")})
+        for each, target in (
+            ("inner", inner),
+            ("outer", outer),
+            ("other", module.body[0].body[0].targets[0].target),
+        )
+    ]
     edited = edits.apply(module, fixes)
     assert edited.module.code == "z = f(g(z))\n"
     assert edited.waiting == (fixes[1],)
@@ -129,7 +131,10 @@ def test_a_fix_inside_its_own_replacement_is_an_error():
             '"""Doc."""\n\nfrom __future__ import annotations\n\nx = 1\n',
             '"""Doc."""\n\nfrom __future__ import annotations\nimport torch\n\nx = y\n',
         ),
-        ("#!/usr/bin/python\n# licence\nx = 1\n", "#!/usr/bin/python\n# licence\nimport torch\n\nx = y\n"),
+        (
+            "#!/usr/bin/python\n# licence\nx = 1\n",
+            "#!/usr/bin/python\n# licence\nimport torch\n\nx = y\n",
+        ),
         ("import torch as t\nx = 1\n", "import torch as t\nimport torch\n\nx = y\n"),
         ("import os\r\nx = 1\r\n", "import os\r\nimport torch\r\n\r\nx = y\r\n"),
         (
@@ -177,7 +182,9 @@ def test_a_line_that_libcst_cannot_reproduce_is_not_edited():
     before = cst.parse_module(text.text)
     assert before.code != text.text
     after = edits.apply(before, [replacing(before, {"1": cst.Name("bar")})]).module
-    with pytest.raises(NotWritableError, match="LibCST does not reproduce the code at line 1 exactly"):
+    with pytest.raises(
+        NotWritableError, match="LibCST does not reproduce the code at line 1 exactly"
+    ):
         edits.render(text, before, after)
 
 
