@@ -16,11 +16,18 @@ from jitlint.verify.state import Target
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A way to compile. `whole` modes refuse a function that is not one graph."""
+    """A way to compile. `whole` modes refuse a function that is not one graph.
+
+    Graphs and breaks are read where the mode `counts`. `slack` multiplies the tolerance,
+    and `ignored` aspects are not kept by the backend, which says so.
+    """
 
     label: str
     backend: str = ""
     whole: bool = False
+    counts: bool = True
+    slack: float = 1.0
+    ignored: frozenset[Aspect] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class Compiler(Protocol):
     # What has to be as in the old eager code, whatever the old compiled code does.
     strict: frozenset[Aspect]
     compared: frozenset[Aspect]
+    # The code of the break that stands for a backend's failure.
+    backend_failed: str
 
     def modes(self, options: Options) -> tuple[Mode, ...]: ...
 
@@ -65,7 +74,7 @@ class Compiler(Protocol):
     def accepts(self, entry: Entry, given: Given) -> bool:
         """Whether the compiled form is meant to be called with this input."""
 
-    def same_shape(self, entry: Entry, given: Given) -> bool:
+    def answers(self, entry: Entry, given: Given) -> bool:
         """Whether a difference on this input is for the fix to answer for."""
 
     def refuses(self, failure: Failure) -> bool:

@@ -21,6 +21,10 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 LARGE, TINY = 1e30, 1e-30
 
 
+class InputError(Exception):
+    """The module's own provider of inputs failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """One set of arguments, copied for every call.
@@ -70,12 +74,15 @@ def given_by_module(
     maker = next((namespace[name] for name in (*makers, "make_inputs") if name in namespace), None)
     if maker is None:
         return []
-    found = [
-        Given(f"seed {seed}", _prepare(maker(seed), device), seed=seed) for seed in range(seeds)
-    ]
     edges = namespace.get("edge_inputs")
-    for index, item in enumerate(edges() if callable(edges) else ()):
-        found.append(Given(f"edge_inputs()[{index}]", _prepare(item, device), fresh=True))
+    try:
+        found = [
+            Given(f"seed {seed}", _prepare(maker(seed), device), seed=seed) for seed in range(seeds)
+        ]
+        for index, item in enumerate(edges() if callable(edges) else ()):
+            found.append(Given(f"edge_inputs()[{index}]", _prepare(item, device), fresh=True))
+    except Exception as error:
+        raise InputError(f"making inputs failed: {type(error).__name__}: {error}") from error
     return found
 
 

@@ -134,7 +134,8 @@ def observe(
     state_after = {**target.state(), **module_state.state()}
     found: Flat = {}
     if gradients and failure is None:
-        found = _gradients(output, {**leaves, **target.parameters()})
+        wanted = {**leaves, **target.parameters(), **module_state.parameters(target)}
+        found = _gradients(output, wanted)
     return Outcome(
         failure,
         returned,
@@ -149,41 +150,41 @@ def observe(
 
 
 def differences(
-    old: Outcome, new: Outcome, *, compiled: bool, aspects: frozenset[Aspect]
+    old: Outcome, new: Outcome, *, compiled: bool = False, slack: float = 1.0
 ) -> list[Difference]:
-    """What a caller of `new` sees that a caller of `old` did not, among `aspects`."""
+    """What a caller of `new` sees that a caller of `old` did not."""
     return [
         Difference(aspect, detail)
-        for aspect, detail in _all_differences(old, new, compiled)
-        if detail is not None and aspect in aspects
+        for aspect, detail in _all_differences(old, new, compiled, slack)
+        if detail is not None
     ]
 
 
 def _all_differences(
-    old: Outcome, new: Outcome, compiled: bool
+    old: Outcome, new: Outcome, compiled: bool, slack: float
 ) -> Iterator[tuple[Aspect, str | None]]:
     if old.failure is not None or new.failure is not None:
         yield Aspect.EXCEPTION, _failure_difference(old.failure, new.failure)
         if compiled or old.failure is None or new.failure is None:
             return  # what a graph does before it raises is the compiler's affair
-    yield Aspect.OUTPUT, flat_difference(old.output, new.output)
+    yield Aspect.OUTPUT, flat_difference(old.output, new.output, slack)
     yield Aspect.ALIAS, flat_difference(dict(old.aliases), dict(new.aliases))
-    yield Aspect.GRADIENT, flat_difference(old.gradients, new.gradients)
-    yield Aspect.MUTATION, flat_difference(old.inputs_after, new.inputs_after)
-    yield Aspect.MUTATION, _state_difference(old.state_after, new.state_after)
+    yield Aspect.GRADIENT, flat_difference(old.gradients, new.gradients, slack)
+    yield Aspect.MUTATION, flat_difference(old.inputs_after, new.inputs_after, slack)
+    yield Aspect.MUTATION, _state_difference(old.state_after, new.state_after, slack)
     yield Aspect.PRINTED, _text_difference(old.printed, new.printed)
     if not compiled:
         yield Aspect.PRINTED, _text_difference(old.warned, new.warned)
     yield Aspect.RANDOM, _random_difference(old, new, compiled)
 
 
-def _state_difference(old: Flat, new: Flat) -> str | None:
+def _state_difference(old: Flat, new: Flat, slack: float) -> str | None:
     """A fix may add a buffer, or turn a counter into one; its value must be the same."""
-    for path in old.keys() & new.keys():
+    for path in (path for path in old if path in new):
         before, after = old[path], new[path]
         if type(before) is not type(after):
             before, after = _number(before), _number(after)
-        found = difference(before, after)
+        found = difference(before, after, slack)
         if found is not None:
             return f"{path}: {found}"
     return None

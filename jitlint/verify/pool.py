@@ -204,6 +204,7 @@ def _environment(folder: str) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONIOENCODING": "utf-8",
         "OMP_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",

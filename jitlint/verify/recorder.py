@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch._dynamo
 
 from jitlint.region import RegionKind
 from jitlint.verify.inputs import Arguments
@@ -60,6 +61,7 @@ class Recorder:
         return [
             (torch, "compile", self._compile),
             (torch.nn.Module, "compile", self._module_compile),
+            (torch._dynamo, "optimize", self._optimize),
             (torch.jit, "trace", self._trace),
             (torch.export, "export", self._export),
         ]
@@ -84,6 +86,19 @@ class Recorder:
                 self._record(RegionKind.COMPILE, module, options)
 
         return compile
+
+    def _optimize(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def optimize(*args: Any, **options: Any) -> Any:
+            if not self._active or _called_by_framework():
+                return original(*args, **options)
+
+            def decorate(target: Any) -> Any:
+                self._record(RegionKind.COMPILE, target, options)
+                return target
+
+            return decorate
+
+        return optimize
 
     def _trace(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:

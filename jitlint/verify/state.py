@@ -68,7 +68,8 @@ def copy_weights(source: Target, destination: Target) -> None:
 
 
 class Globals:
-    """The plain values among a module's globals: put back before a run, read after it."""
+    """The plain values and the Modules among a module's globals: put back before a run,
+    read after it."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
@@ -77,16 +78,69 @@ class Globals:
             for name, value in namespace.items()
             if not name.startswith("__") and _is_plain(value) and not isinstance(value, tuple)
         }
+        self._modules = {
+            name: value
+            for name, value in namespace.items()
+            if isinstance(value, torch.nn.Module) and not isinstance(value, torch.jit.ScriptModule)
+        }
+        self._states: dict[str, list[dict[str, Any]]] = {}
+
+    def copy_weights(self, other: "Globals") -> None:
+        for name, module in self._modules.items():
+            if name in other._modules:
+                copy_weights(Target(other._modules[name]), Target(module))
+
+    def to(self, device: str) -> None:
+        for name, module in self._modules.items():
+            module.to(device)
+            self._states[name] = [_module_state(part) for part in module.modules()]
 
     def restore(self) -> None:
         for name, value in self._saved.items():
             self._namespace[name] = _refill(self._namespace.get(name), value)
+        for name, saved in self._states.items():
+            for part, state in zip(self._modules[name].modules(), saved, strict=False):
+                _restore_module(part, state)
+
+    def parameters(self, target: Target) -> dict[str, torch.Tensor]:
+        """Those of the global Modules, which a function may use without being given them."""
+        return {
+            f"{name}.{key}": parameter
+            for name, module in self._modules.items()
+            if type(module) is not type(target.owner)
+            for key, parameter in module.named_parameters()
+        }
 
     def state(self) -> Flat:
         found: Flat = {}
         for name in self._saved:
             found.update(flatten(self._namespace.get(name), f"global {name}"))
+        for name, module in self._modules.items():
+            found.update(
+                {f"global {name}.{key}": leaf for key, leaf in Target(module).state().items()}
+            )
         return found
+
+
+def _module_state(module: torch.nn.Module) -> dict[str, Any]:
+    tensors = (module._parameters, module._buffers)
+    found: dict[str, Any] = {
+        name: tensor.detach().clone()
+        for held in tensors
+        for name, tensor in held.items()
+        if tensor is not None
+    }
+    return found | copy.deepcopy(dict(_plain_attributes(module)))
+
+
+def _restore_module(module: torch.nn.Module, saved: Mapping[str, Any]) -> None:
+    for name, value in saved.items():
+        present = getattr(module, name, None)
+        if isinstance(present, torch.Tensor) and isinstance(value, torch.Tensor):
+            present.data.copy_(value)
+            present.grad = None
+        elif not isinstance(present, torch.Tensor):
+            setattr(module, name, copy.deepcopy(value))
 
 
 def _refill(present: object, saved: object) -> object:

@@ -23,6 +23,8 @@ from jitlint.verify.state import Target
 # Every input has to reach the compiled code: past the limit, Dynamo silently runs eagerly.
 RECOMPILE_LIMIT = 1000
 BACKEND_FAILED = "GB0219"
+EXACT_BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition")
+FUSED_SLACK = 10.0
 _LOOP = "GB7000"
 _CODE = re.compile(r"/gb/(gb\d+)\.html")
 _TITLE = re.compile(r"^(?:Graph Break Reason: )?(.+)\n +Explanation:", re.MULTILINE)
@@ -79,12 +81,11 @@ class TorchCompile:
     kind = RegionKind.COMPILE
     strict: frozenset[Aspect] = frozenset()
     compared = frozenset(Aspect)
+    backend_failed = BACKEND_FAILED
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return tuple(
-            Mode(f"{backend}{', fullgraph' if whole else ''}", backend, whole)
-            for backend in options.backends
-            for whole in (False, True)
+            _mode(backend, whole) for backend in options.backends for whole in (False, True)
         )
 
     @contextmanager
@@ -98,11 +99,25 @@ class TorchCompile:
     def accepts(self, entry: Entry, given: Given) -> bool:
         return True
 
-    def same_shape(self, entry: Entry, given: Given) -> bool:
+    def answers(self, entry: Entry, given: Given) -> bool:
         return True
 
     def refuses(self, failure: Failure) -> bool:
         return failure.type.startswith(("torch._dynamo.exc.", "torch._inductor.exc."))
+
+
+def _mode(backend: str, whole: bool) -> Mode:
+    """Inductor has a random stream of its own, and fuses what eager rounds in between."""
+    label = f"{backend}, fullgraph" if whole else backend
+    own = backend not in EXACT_BACKENDS
+    return Mode(
+        label,
+        backend,
+        whole,
+        counts=not whole,
+        slack=FUSED_SLACK if own else 1.0,
+        ignored=frozenset({Aspect.RANDOM}) if own else frozenset(),
+    )
 
 
 def parse_break(text: str, path: str) -> Break:

@@ -55,6 +55,7 @@ class TorchExport:
     strict: frozenset[Aspect] = frozenset()
     # The exported program has parameters of its own, and prints nothing.
     compared = frozenset({Aspect.OUTPUT, Aspect.EXCEPTION})
+    backend_failed = ""
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode("torch.export", whole=True),)
@@ -69,7 +70,7 @@ class TorchExport:
         """A static export takes the example's shapes only."""
         return entry.example is None or Given("", entry.example).shapes() == given.shapes()
 
-    def same_shape(self, entry: Entry, given: Given) -> bool:
+    def answers(self, entry: Entry, given: Given) -> bool:
         return True
 
     def refuses(self, failure: Failure) -> bool:

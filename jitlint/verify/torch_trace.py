@@ -54,6 +54,7 @@ class TorchTrace:
     # Prints, Python state and exception types do not survive tracing, fix or no fix.
     strict = frozenset({Aspect.OUTPUT})
     compared = frozenset(Aspect) - {Aspect.PRINTED}
+    backend_failed = ""
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode("torch.jit.trace", whole=True),)
@@ -65,7 +66,7 @@ class TorchTrace:
     def accepts(self, entry: Entry, given: Given) -> bool:
         return True
 
-    def same_shape(self, entry: Entry, given: Given) -> bool:
+    def answers(self, entry: Entry, given: Given) -> bool:
         """Shapes are baked in as well, but that is another finding."""
         return entry.example is None or Given("", entry.example).shapes() == given.shapes()
 

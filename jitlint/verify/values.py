@@ -16,6 +16,16 @@ import torch
 # The tolerance of a Python float: what `.item()` of a float32 keeps.
 FLOAT_TOLERANCE = 1.3e-6
 SHOWN_LENGTH = 160
+# Relative and absolute, as torch.testing has them.
+_TOLERANCES = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex32: (1e-3, 1e-5),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _GRAD_FN = re.compile(r"grad_fn=<\w+>")
 
@@ -55,10 +65,10 @@ def snapshot(tensor: torch.Tensor) -> TensorLeaf:
     return TensorLeaf(type(tensor).__name__, tensor.detach().clone(), bool(tensor.requires_grad))
 
 
-def difference(expected: Leaf, actual: Leaf) -> str | None:
-    """`None`, or in a few words what the two differ in."""
+def difference(expected: Leaf, actual: Leaf, slack: float = 1.0) -> str | None:
+    """`None`, or in a few words what the two differ in. `slack` widens the tolerance."""
     if isinstance(expected, TensorLeaf) and isinstance(actual, TensorLeaf):
-        return _tensor_difference(expected, actual)
+        return _tensor_difference(expected, actual, slack)
     if type(expected) is not type(actual):
         return f"{show(expected)} became {show(actual)}"
     if isinstance(expected, (float, complex)) and isinstance(actual, (float, complex)):
@@ -70,12 +80,12 @@ def difference(expected: Leaf, actual: Leaf) -> str | None:
     return None if same else f"{show(expected)} became {show(actual)}"
 
 
-def flat_difference(expected: Flat, actual: Flat) -> str | None:
+def flat_difference(expected: Flat, actual: Flat, slack: float = 1.0) -> str | None:
     """The first difference between two flattened values."""
     for path, leaf in expected.items():
         if path not in actual:
             return f"{path} is missing"
-        found = difference(leaf, actual[path])
+        found = difference(leaf, actual[path], slack)
         if found is not None:
             return f"{path}: {found}"
     extra = next((path for path in actual if path not in expected), None)
@@ -162,7 +172,7 @@ def _leaf(item: object) -> Leaf:
     return Kind(f"{type(item).__module__}.{type(item).__qualname__}")
 
 
-def _tensor_difference(expected: TensorLeaf, actual: TensorLeaf) -> str | None:
+def _tensor_difference(expected: TensorLeaf, actual: TensorLeaf, slack: float) -> str | None:
     old, new = expected.values, actual.values
     if expected.type != actual.type:
         return f"type {expected.type} became {actual.type}"
@@ -172,8 +182,16 @@ def _tensor_difference(expected: TensorLeaf, actual: TensorLeaf) -> str | None:
             return f"{aspect} {_aspect(before)} became {_aspect(after)}"
     if expected.requires_grad != actual.requires_grad:
         return f"requires_grad {expected.requires_grad} became {actual.requires_grad}"
+    relative, absolute = _TOLERANCES.get(old.dtype, (0.0, 0.0))
     try:
-        torch.testing.assert_close(new, old, equal_nan=True, check_stride=False)
+        torch.testing.assert_close(
+            new,
+            old,
+            rtol=relative * slack,
+            atol=absolute * slack,
+            equal_nan=True,
+            check_stride=False,
+        )
     except AssertionError:
         return f"{show(expected)} became {show(actual)}"
     return None

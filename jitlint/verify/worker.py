@@ -61,9 +61,9 @@ def main() -> None:
     sandbox.install()
     limit_memory(options.memory_limit, device.startswith("cuda"))
     channel.send({"ready": True})
+    judge = Judge(options, device, sandbox, lambda stage: channel.send({"stage": stage}))
     while (message := channel.receive()) is not None:
         request = protocol.request_from_message(message["request"])
-        judge = Judge(options, device, sandbox, lambda stage: channel.send({"stage": stage}))
         channel.send({"report": protocol.report_to_message(_serve(judge, request))})
 
 

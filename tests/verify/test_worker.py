@@ -33,6 +33,10 @@ CASES = {
         GOOD.replace("make_inputs", "other"),
         GOOD.replace("make_inputs", "other") + "\n",
     ),
+    "bad_inputs": (
+        GOOD.replace("return (torch", "return (torsh"),
+        GOOD.replace("return (torch", "return (torsh") + "\n",
+    ),
     "same": (GOOD, GOOD),
     "always_raises": (
         GOOD.replace("return x * 2", "raise KeyError('k')"),
@@ -91,6 +95,7 @@ REASONS = {
     "syntax_error": "SyntaxError",
     "no_entry": "hands nothing to a compiler",
     "no_inputs": "define make_inputs(seed)",
+    "bad_inputs": "making inputs failed: NameError: name 'torsh' is not defined",
     "same": "there is no fix to prove",
     "always_raises": "step raises on every input: KeyError: 'k'",
     "never_false": "the test on line 8 was never false on any input",

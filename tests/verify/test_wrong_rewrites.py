@@ -35,7 +35,7 @@ CASES = {
     "swapped_arms": (
         step(BRANCH),
         step("return torch.where(x.sum() > 0, x.abs(), x * 3)"),
-        "step, seed 0 (eager): output",
+        "step, seed 0 (eager, not compiled): output",
     ),
     "lost_gradient": (
         step(BRANCH, GRAD),
@@ -105,6 +105,11 @@ CASES = {
         "        return x + 1\nnet = torch.compile(Net())\n",
         "mutation: mean",
     ),
+    "lost_gradient_of_a_global_module": (
+        HEAD + "net = nn.Linear(4, 4)\n" + step("return net(x) * 2", ""),
+        HEAD + "net = nn.Linear(4, 4)\n" + step("return net(x) + net(x).detach()", ""),
+        "gradient: gradient of net.weight",
+    ),
     "lost_append_to_a_global_list": (
         HEAD + "SEEN = []\n" + step("SEEN.append(1)\nreturn x + 1", ""),
         HEAD + "SEEN = []\n" + step("return x + 1", ""),
@@ -138,7 +143,7 @@ CASES = {
     "wrong_only_on_nan": (
         step("if <T>x.sum() > 0:\n    return x * 3\nreturn x + 1"),
         step("return torch.where(x.sum() <= 0, x + 1, x * 3)"),
-        "step, seed 0 with one NaN (eager): output",
+        "step, seed 0 with one NaN (eager, not compiled): output",
     ),
     "mask_times_nan": (
         step("return x[x > 0].sum()"),
@@ -171,6 +176,11 @@ CASES = {
         step("if <T>x.sum() > 0:\n    return x * 3\nreturn x + 1"),
         step("import gc\ngc.collect()\nreturn torch.where(x.sum() > 0, x * 3, x + 1)"),
         "breaks the graph",
+    ),
+    "old_spelling_of_compile": (
+        HEAD + "import torch._dynamo\n@torch._dynamo.optimize()\ndef step(x):\n    return x * 2\n",
+        HEAD + "import torch._dynamo\n@torch._dynamo.optimize()\ndef step(x):\n    return x * 3\n",
+        "step, seed 0",
     ),
     "does_not_load": (step(BRANCH), "import torch\nprint(undefined)\n", "NameError"),
 }

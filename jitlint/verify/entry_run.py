@@ -1,0 +1,346 @@
+"""One entry, before and after: the inputs, the runs, the comparisons."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from jitlint.region import RegionKind
+from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
+from jitlint.verify.findings import Findings, break_faults
+from jitlint.verify.inputs import (
+    Given,
+    InputError,
+    Settings,
+    derived,
+    given_by_example,
+    given_by_module,
+    requiring_grad,
+)
+from jitlint.verify.loading import Version
+from jitlint.verify.outcome import Aspect, Difference, Outcome, Streams, differences
+from jitlint.verify.recorder import Entry
+from jitlint.verify.records import Options
+from jitlint.verify.runs import Subject
+from jitlint.verify.sandbox import TookTooLongError, time_limit
+from jitlint.verify.state import Target, copy_weights
+from jitlint.verify.torch_compile import TorchCompile
+from jitlint.verify.torch_export import TorchExport
+from jitlint.verify.torch_trace import TorchTrace
+
+COMPILERS: dict[RegionKind, Compiler] = {
+    compiler.kind: compiler for compiler in (TorchCompile(), TorchExport(), TorchTrace())
+}
+NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of arguments"
+EAGER = "eager, not compiled"
+# A loop that halves a number until it is small never ends on infinity.
+EDGE_SECONDS = 5.0
+_GRAD_SEEDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all the entries of a request share."""
+
+    options: Options
+    device: str
+    streams: Streams
+    stage: Callable[[str], None]
+    changed: frozenset[int]
+
+
+@dataclass(slots=True)
+class EntryRun:
+    """`probed` is the old version again, with probes around the rewritten tests."""
+
+    around: Surroundings
+    old: Subject
+    new: Subject
+    probed: Subject
+    settings: Settings
+    findings: Findings = field(default_factory=Findings)
+    givens: list[Given] = field(default_factory=list)
+    expected: list[Outcome] = field(default_factory=list)
+
+    @property
+    def entry(self) -> Entry:
+        return self.old.entry
+
+    @property
+    def compiler(self) -> Compiler:
+        return COMPILERS[self.entry.kind]
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        return self.compiler.modes(self.around.options)
+
+    def run(self) -> None:
+        if not self._find_inputs() or not self._is_deterministic():
+            return
+        self._compare_eager()
+        for mode in self.modes:
+            if self.findings.counterexample is not None:
+                break
+            self._compare_compiled(mode)
+        if self.findings.counterexample is not None:
+            self._count()
+
+    # Inputs
+
+    def _find_inputs(self) -> bool:
+        """Fills `givens` and `expected`; `False` if there is nothing to go by."""
+        try:
+            base = self._base_inputs()
+        except InputError as error:
+            self.findings.doubt(str(error))
+            return False
+        if not base:
+            self.findings.doubt(NO_INPUTS)
+            return False
+        self.givens = list(base)
+        self.expected = self.old.eagerly(base)
+        if all(outcome.failure is not None for outcome in self.expected):
+            failure = self.expected[0].failure
+            self.findings.doubt(f"{self.entry.name} raises on every input: {failure}")
+        self._run_edges(self._edges(base))
+        self._drop_unfit()
+        self.findings.inputs = len(self.givens)
+        return True
+
+    def _base_inputs(self) -> list[Given]:
+        self.around.stage(f"making inputs for {self.entry.name}")
+        seeds, device = self.around.options.seeds, self.around.device
+        with self.around.streams.captured():
+            base = given_by_module(self.old.version.namespace, self.entry.names, seeds, device)
+            if not base and self.entry.example is not None:
+                base = given_by_example(self.entry.example, seeds, device)
+        return base
+
+    def _edges(self, base: Sequence[Given]) -> list[Given]:
+        if not self.settings.edges:
+            return []
+        found = derived(base[0])
+        if self.settings.gradients and (self.settings.force_gradients or self._trains()):
+            for given in base[:_GRAD_SEEDS]:
+                found += requiring_grad(given)
+        return found
+
+    def _trains(self) -> bool:
+        return any(item.requires_grad for item in self.entry.target.parameters().values())
+
+    def _run_edges(self, edges: Sequence[Given]) -> None:
+        """Drops the derived edge cases on which the old code does not come to an end."""
+        for given in edges:
+            try:
+                with time_limit(EDGE_SECONDS):
+                    (outcome,) = self.old.eagerly([given])
+            except TookTooLongError:
+                self.findings.note(f"{given.label} left out: the old code did not end in time")
+                continue
+            self.givens.append(given)
+            self.expected.append(outcome)
+
+    def _drop_unfit(self) -> None:
+        """Code that never takes leaves that require grad is not judged by them."""
+        pairs = list(zip(self.givens, self.expected, strict=True))
+        if any(given.leaf and outcome.failure is not None for given, outcome in pairs):
+            kept = [pair for pair in pairs if not pair[0].leaf]
+            self.givens = [given for given, _ in kept]
+            self.expected = [outcome for _, outcome in kept]
+
+    def _is_deterministic(self) -> bool:
+        """The second run is the probed one: it also collects which sides of a test ran."""
+        again = self.probed.eagerly(self.givens)
+        for given, first, second in zip(self.givens, self.expected, again, strict=True):
+            for unlike in self._eager_differences(given, first, second):
+                self.findings.doubt(
+                    f"the old code is not deterministic ({given.label}: {unlike.detail})"
+                )
+                return False
+        return True
+
+    # Old code against new code
+
+    def _compare_eager(self) -> None:
+        self.findings.compare((Aspect.OUTPUT, Aspect.MUTATION, Aspect.EXCEPTION, Aspect.PRINTED))
+        if any(outcome.gradients for outcome in self.expected):
+            self.findings.compare((Aspect.GRADIENT,))
+        actual = self.new.eagerly(self.givens)
+        for given, old, new in zip(self.givens, self.expected, actual, strict=True):
+            for unlike in self._eager_differences(given, old, new):
+                self._differs(given, EAGER, unlike)
+
+    def _compare_compiled(self, mode: Mode) -> None:
+        accepted = self._accepted()
+        try:
+            actual, log = self.new.compiled(self.compiler, mode, [one for one, _ in accepted])
+        except RefusalError as refusal:
+            self._new_is_refused(mode, refusal)
+            return
+        if mode.counts:
+            self._judge_breaks(mode, log)
+        refused = None
+        for (given, old), new in zip(accepted, actual, strict=True):
+            if mode.whole and new.failure is not None and self.compiler.refuses(new.failure):
+                refused = refused or (new.failure if old.failure is None else None)
+            else:
+                self._compare_one(mode, given, old, new)
+        if refused is not None:
+            self._not_one_graph(mode, str(refused))
+
+    def _compare_one(self, mode: Mode, given: Given, old: Outcome, new: Outcome) -> None:
+        """Differences that the old code has under the same compiler are not the fix's fault."""
+        unlike = self._compiled_differences(mode, given, old, new)
+        if not unlike:
+            return
+        reference = self._old_compiled(mode, given)
+        if reference is None:
+            for item in unlike:
+                self._differs(given, mode.label, item)
+            return
+        own = {item.aspect for item in self._compiled_differences(mode, given, reference, new)}
+        for item in unlike:
+            if item.aspect in own:
+                self._differs(given, mode.label, item)
+            elif item.aspect in self.compiler.strict and self.compiler.answers(self.entry, given):
+                self.findings.doubt(
+                    f"{self._title(given, mode.label)}: the new compiled code differs from the "
+                    f"eager code as the old did ({item.detail})"
+                )
+            else:
+                self.findings.note(
+                    f"{mode.label} itself changes the {item.aspect.value} of {self.entry.name}, "
+                    "in the old code too"
+                )
+
+    def _accepted(self) -> list[tuple[Given, Outcome]]:
+        return [
+            (given, outcome)
+            for given, outcome in zip(self.givens, self.expected, strict=True)
+            if self.compiler.accepts(self.entry, given)
+        ]
+
+    def _old_compiled(self, mode: Mode, given: Given) -> Outcome | None:
+        try:
+            outcomes, _ = self._reference(mode)
+        except RefusalError:
+            return None
+        accepted = [one for one, _ in self._accepted()]
+        return next(
+            outcome for one, outcome in zip(accepted, outcomes, strict=True) if one is given
+        )
+
+    def _reference(self, mode: Mode) -> tuple[list[Outcome], Log]:
+        """The old code in the forgiving mode of the same backend."""
+        plain = next(one for one in self.modes if one.backend == mode.backend)
+        return self.old.compiled(self.compiler, plain, [one for one, _ in self._accepted()])
+
+    # Graphs and breaks
+
+    def _judge_breaks(self, mode: Mode, after: Log) -> None:
+        try:
+            before = self._reference(mode)[1]
+        except RefusalError as refusal:
+            before = Log(breaks=(refusal.broken,))
+            self.findings.note(f"{mode.label} refused the old code: {refusal}")
+        self.findings.count(before, after)
+        faults = break_faults(before, after, self.around.changed, self.compiler.backend_failed)
+        for fault in faults:
+            self.findings.refute(f"{self.entry.name} ({mode.label}): {fault}")
+
+    def _new_is_refused(self, mode: Mode, refusal: RefusalError) -> None:
+        after = Log(breaks=(refusal.broken,))
+        try:
+            before = self._reference(mode)[1]
+        except RefusalError as old:
+            self.findings.count(Log(breaks=(old.broken,)), after)
+            self.findings.doubt(f"{mode.label} refuses the new code too: {refusal}")
+        else:
+            self.findings.count(before, after)
+            self.findings.refute(f"{self.entry.name} ({mode.label}): now refused: {refusal}")
+
+    def _not_one_graph(self, mode: Mode, message: str) -> None:
+        if self.findings.after.breaks:
+            self.findings.note(f"{mode.label}: other breaks are left: {message}")
+        else:
+            self.findings.refute(
+                f"{self.entry.name} ({mode.label}): does not compile as one graph, "
+                f"though no break is left: {message}"
+            )
+
+    def _count(self) -> None:
+        """A refuted entry still gets its counts, from the first mode."""
+        if self.findings.after != Log():
+            return
+        mode = self.modes[0]
+        try:
+            _, after = self.new.compiled(self.compiler, mode, [one for one, _ in self._accepted()])
+            self.findings.count(self._reference(mode)[1], after)
+        except RefusalError as refusal:
+            self.findings.note(f"{mode.label}: {refusal}")
+
+    # Differences
+
+    def _eager_differences(self, given: Given, old: Outcome, new: Outcome) -> list[Difference]:
+        if given.reshaped and _fail_alike(old, new):
+            return []  # a shape that neither takes; where it is noticed may differ
+        return differences(old, new)
+
+    def _compiled_differences(
+        self, mode: Mode, given: Given, old: Outcome, new: Outcome
+    ) -> list[Difference]:
+        both_fail = old.failure is not None and new.failure is not None
+        if both_fail and (given.reshaped or Aspect.PRINTED not in self.compiler.compared):
+            return []
+        found = differences(old, new, compiled=True, slack=mode.slack)
+        return [item for item in found if item.aspect in self.compiler.compared - mode.ignored]
+
+    def _differs(self, given: Given, mode: str, unlike: Difference) -> None:
+        text = f"{self._title(given, mode)}: {unlike.aspect.value}: {unlike.detail}"
+        self.findings.differs(unlike.aspect, text)
+
+    def _title(self, given: Given, mode: str) -> str:
+        return f"{self.entry.name}, {given.label} ({mode})"
+
+
+def entry_runs(
+    around: Surroundings, old: Version, new: Version, probed: Version
+) -> list[EntryRun] | None:
+    """One run for each entry, from equal weights; `None` if they are not the same entries."""
+    names = [(entry.kind, entry.name) for entry in old.entries]
+    if names != [(entry.kind, entry.name) for entry in new.entries]:
+        return None
+    for version in (old, new, probed):
+        if version is not old:
+            version.globals.copy_weights(old.globals)
+        version.globals.to(around.device)
+    settings = Settings.read(old.namespace)
+    subject = partial(
+        Subject, streams=around.streams, stage=around.stage, gradients=settings.gradients
+    )
+    runs = []
+    for entries in zip(old.entries, new.entries, probed.entries, strict=True):
+        for entry in entries:
+            copy_weights(entries[0].target, entry.target)
+            _move(entry.target, around.device)
+        before, after, again = entries
+        runs.append(
+            EntryRun(
+                around,
+                subject(old, before),
+                subject(new, after),
+                subject(probed, again),
+                settings,
+            )
+        )
+    return runs
+
+
+def _move(target: Target, device: str) -> None:
+    if target.owner is not None:
+        target.owner.to(device)
+
+
+def _fail_alike(old: Outcome, new: Outcome) -> bool:
+    return (
+        old.failure is not None and new.failure is not None and old.failure.type == new.failure.type
+    )
