@@ -1,7 +1,7 @@
 """One entry, before and after: the inputs, the runs, the comparisons."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from jitlint.region import RegionKind
@@ -14,6 +14,7 @@ from jitlint.verify.inputs import (
     derived,
     given_by_example,
     given_by_module,
+    prepared,
     requiring_grad,
 )
 from jitlint.verify.loading import Version
@@ -22,7 +23,7 @@ from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
 from jitlint.verify.runs import Subject
 from jitlint.verify.sandbox import TookTooLongError, time_limit
-from jitlint.verify.state import Target, copy_weights
+from jitlint.verify.state import copy_weights
 from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport
 from jitlint.verify.torch_trace import TorchTrace
@@ -33,7 +34,7 @@ COMPILERS: dict[RegionKind, Compiler] = {
 NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of arguments"
 EAGER = "eager, not compiled"
 # A loop that halves a number until it is small never ends on infinity.
-EDGE_SECONDS = 5.0
+EDGE_SECONDS = 2.0
 _GRAD_SEEDS = 4
 
 
@@ -319,10 +320,9 @@ def entry_runs(
     )
     runs = []
     for entries in zip(old.entries, new.entries, probed.entries, strict=True):
-        for entry in entries:
-            copy_weights(entries[0].target, entry.target)
-            _move(entry.target, around.device)
-        before, after, again = entries
+        before, after, again = (_on_device(entry, around.device) for entry in entries)
+        copy_weights(before.target, after.target)
+        copy_weights(before.target, again.target)
         runs.append(
             EntryRun(
                 around,
@@ -335,9 +335,12 @@ def entry_runs(
     return runs
 
 
-def _move(target: Target, device: str) -> None:
-    if target.owner is not None:
-        target.owner.to(device)
+def _on_device(entry: Entry, device: str) -> Entry:
+    if entry.target.owner is not None:
+        entry.target.owner.to(device)
+    return (
+        entry if entry.example is None else replace(entry, example=prepared(entry.example, device))
+    )
 
 
 def _fail_alike(old: Outcome, new: Outcome) -> bool:

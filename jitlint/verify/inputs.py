@@ -88,7 +88,7 @@ def given_by_module(
 
 def given_by_example(example: Arguments, seeds: int, device: str) -> list[Given]:
     """The arguments that the module traced or exported with, and others of their shape."""
-    first = _prepare_arguments(example, device)
+    first = prepared(example, device)
     found = [Given("the example input", first)]
     for seed in range(1, seeds):
         generator = torch.Generator().manual_seed(seed)
@@ -198,13 +198,13 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor:
 
 def _prepare(value: object, device: str) -> Arguments:
     if isinstance(value, dict):
-        return _prepare_arguments(((), value), device)
+        return prepared(((), value), device)
     if isinstance(value, (tuple, list)):
-        return _prepare_arguments((tuple(value), {}), device)
-    return _prepare_arguments(((value,), {}), device)
+        return prepared((tuple(value), {}), device)
+    return prepared(((value,), {}), device)
 
 
-def _prepare_arguments(arguments: Arguments, device: str) -> Arguments:
+def prepared(arguments: Arguments, device: str) -> Arguments:
     """On the device, and every tensor a leaf, as only leaves can be copied."""
 
     def prepare(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,11 @@ class Worker:
         self._send({"request": protocol.request_to_message(request)})
         return protocol.report_from_message(self._receive("report", timeout)["report"])
 
-    def close(self) -> None:
+    def kill(self) -> None:
         _kill(self._process)
+
+    def close(self) -> None:
+        self.kill()
         self._stderr.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -121,57 +125,78 @@ class Worker:
 
 def run(requests: Sequence[Request], options: Options, progress: Progress | None) -> list[Report]:
     """The reports, in the order of the requests."""
+    pool = _Pool(requests, options, progress)
     count = max(1, min(options.workers, len(requests)))
-    reports: dict[int, Report] = {}
-    waiting = iter(list(enumerate(requests)))
-    lock = threading.Lock()
-
-    def take() -> Iterator[tuple[int, Request]]:
-        while True:
-            with lock:
-                job = next(waiting, None)
-            if job is None:
-                return
-            yield job
-
-    def work(_: int) -> None:
-        for index, report in _serve_all(take(), options):
-            reports[index] = report
-            if progress is not None:
-                progress(f"{report.path}: {report.verdict.value} ({report.reason})")
-
     with ThreadPoolExecutor(count) as threads:
-        list(threads.map(work, range(count)))
-    return [reports[index] for index in range(len(requests))]
+        try:
+            list(threads.map(pool.work, range(count)))
+        except BaseException:
+            pool.stop()  # Ctrl-C: the workers are sessions of their own and would go on
+            raise
+    return [pool.reports[index] for index in range(len(requests))]
 
 
-def _serve_all(
-    jobs: Iterator[tuple[int, Request]], options: Options
-) -> Iterator[tuple[int, Report]]:
-    """One worker serves many; whatever kills it costs the request in hand and no other."""
-    worker: Worker | None = None
-    unusable: str | None = None
-    try:
-        for index, request in jobs:
-            if unusable is not None:
-                yield index, Report(request.path, Verdict.UNVERIFIED, unusable)
-                continue
-            try:
-                worker = worker or Worker(options)
-                report = worker.serve(request, options.timeout)
-            except WorkerError as error:
-                report = Report(request.path, Verdict.UNVERIFIED, str(error))
-                unusable = str(error) if isinstance(error, UnusableError) else None
-                finished = True
-            else:
-                finished = worker.served >= REQUESTS_PER_WORKER
-            if finished and worker is not None:
-                worker.close()
-                worker = None
-            yield index, report
-    finally:
+class _Pool:
+    """Threads that take requests from one list, each with a worker of its own."""
+
+    def __init__(
+        self, requests: Sequence[Request], options: Options, progress: Progress | None
+    ) -> None:
+        self.reports: dict[int, Report] = {}
+        self._waiting = deque(enumerate(requests))
+        self._options = options
+        self._progress = progress
+        self._workers: set[Worker] = set()
+
+    def work(self, _: int) -> None:
+        """One worker serves many; what kills it costs the request in hand and no other."""
+        worker: Worker | None = None
+        unusable: str | None = None
+        try:
+            while (job := self._take()) is not None:
+                index, request = job
+                try:
+                    if unusable is not None:
+                        raise UnusableError(unusable)
+                    worker = worker or self._start()
+                    report = worker.serve(request, self._options.timeout)
+                    finished = worker.served >= REQUESTS_PER_WORKER
+                except WorkerError as error:
+                    report = Report(request.path, Verdict.UNVERIFIED, str(error))
+                    unusable = str(error) if isinstance(error, UnusableError) else None
+                    finished = True
+                if finished:
+                    self._end(worker)
+                    worker = None
+                self._done(index, report)
+        finally:
+            self._end(worker)
+
+    def stop(self) -> None:
+        self._waiting.clear()
+        for worker in list(self._workers):
+            worker.kill()
+
+    def _take(self) -> tuple[int, Request] | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def _start(self) -> Worker:
+        worker = Worker(self._options)
+        self._workers.add(worker)
+        return worker
+
+    def _end(self, worker: Worker | None) -> None:
         if worker is not None:
+            self._workers.discard(worker)
             worker.close()
+
+    def _done(self, index: int, report: Report) -> None:
+        self.reports[index] = report
+        if self._progress is not None:
+            self._progress(f"{report.path}: {report.verdict.value} ({report.reason})")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -133,10 +133,38 @@ def test_counts_are_reported_where_there_is_no_fix(reports):
 
 
 def test_endless_module_is_stopped_and_the_next_one_served(prove):
-    found = prove({"endless": ("while True:\n    pass\n", ""), "good": CASES["good"]}, timeout=20)
+    sources = {"endless": ("while True:\n    pass\n", ""), "no_entry": CASES["no_entry"]}
+    found = prove(sources, timeout=5)
     assert found["endless"].verdict is Verdict.UNVERIFIED
-    assert found["endless"].reason == "timed out after 20 s while loading the module"
-    assert found["good"].verdict is Verdict.VERIFIED
+    assert found["endless"].reason == "timed out after 5 s while loading the module"
+    assert REASONS["no_entry"] in found["no_entry"].reason
+
+
+def test_edge_case_that_the_old_code_never_ends_on_is_left_out(prove):
+    old = GOOD.replace(
+        "return x * 2", "while <T>x.norm() > 1:\n        x = x / 2\n    return x + 0"
+    )
+    new = old.replace("<T>", "").replace("x / 2", "x * 0.5")
+    found = prove({"halving": (old, new)}, backends=("eager",))
+    assert found["halving"].verdict is Verdict.VERIFIED, found["halving"].reason
+    assert "with +inf left out: the old code did not end in time" in found["halving"].reason
+
+
+def test_device_that_is_not_there(prove):
+    found = prove({"good": CASES["good"]}, device="cuda:77")
+    assert found["good"].verdict is Verdict.UNVERIFIED
+    assert found["good"].reason.startswith("the device 'cuda:77' cannot be used")
+
+
+def test_several_workers_keep_the_order(prove):
+    sources = {"a": CASES["good"], "b": CASES["no_entry"], "c": CASES["import_error"]}
+    found = prove(sources, workers=2)
+    assert [report.path.stem for report in found.values()] == ["a", "b", "c"]
+    assert [report.verdict for report in found.values()] == [
+        Verdict.VERIFIED,
+        Verdict.UNVERIFIED,
+        Verdict.UNVERIFIED,
+    ]
 
 
 def test_memory_limit(prove):
