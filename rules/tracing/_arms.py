@@ -1,0 +1,378 @@
+"""The algebra of arms: a branch as a choice between expressions.
+
+Every shape of branch (`if` with `elif`, early return, conditional expression, `match`) is
+read into one `Branch`: cases, each with a test and an arm, and the arm of all the rest. An
+arm is what each output becomes; temporaries are inlined, so that every expression speaks of
+the values at the entry of the branch.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from . import _scope as scope
+from ._withheld import Withheld
+
+RETURNED = "return"
+"""The output of an arm that returns: no name of a variable."""
+EXPRESSION = "value"
+
+
+class Form(enum.Enum):
+    """What becomes of the outputs of a branch."""
+
+    ASSIGN = "assign"
+    RETURN = "return"
+    EXPRESSION = "expression"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm:
+    """What each output becomes, and the comments that stand in the arm."""
+
+    outputs: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    comments: tuple[str, ...] = ()
+
+    @property
+    def returns(self) -> bool:
+        return RETURNED in self.outputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    test: cst.BaseExpression
+    arm: Arm
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """`node` is the whole construct and `statement` the statement in which it stands.
+
+    `between` are the statements behind an early return that lead to the last return, and
+    `end` is that return: they are the arm of all the rest.
+    """
+
+    form: Form
+    node: cst.CSTNode
+    statement: cst.CSTNode
+    cases: tuple[Case, ...]
+    default: Arm
+    between: tuple[cst.SimpleStatementLine, ...] = ()
+    end: cst.SimpleStatementLine | None = None
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        return (*(case.arm for case in self.cases), self.default)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for arm in self.arms for name in arm.outputs))
+
+
+# -- reading branches ----------------------------------------------------------------------
+
+
+def read_conditional(node: cst.IfExp, module: cst.Module) -> Branch:
+    """A conditional expression, with those that its last arm consists of."""
+    cases: list[Case] = []
+    rest: cst.BaseExpression = node
+    while isinstance(rest, cst.IfExp):
+        cases.append(Case(rest.test, Arm({EXPRESSION: rest.body})))
+        rest = rest.orelse
+    statement = scope.statement_of(node, module)
+    return Branch(Form.EXPRESSION, node, statement, tuple(cases), Arm({EXPRESSION: rest}))
+
+
+def read_if(node: cst.If, module: cst.Module) -> Branch:
+    """An `if` statement with its `elif`s; `node` may be an `elif` itself."""
+    cases: list[Case] = []
+    rest: cst.If | cst.Else | None = node
+    while isinstance(rest, cst.If):
+        header = _comments_of(rest.leading_lines) if rest is not node else ()
+        cases.append(Case(rest.test, _read_block(rest.body, header)))
+        rest = rest.orelse
+    default = None
+    if rest is not None:
+        default = _read_block(rest.body, _comments_of(rest.leading_lines))
+    return _branch(node, tuple(cases), default, module)
+
+
+def read_match(node: cst.Match, module: cst.Module) -> Branch:
+    """A `match` whose cases are numbers: each is a test for equality."""
+    cases: list[Case] = []
+    default: Arm | None = None
+    for case in node.cases:
+        if case.guard is not None or default is not None:
+            raise Withheld("a case of the `match` has a guard: write it as `if` first")
+        arm = _read_block(case.body, _comments_of(case.leading_lines))
+        pattern = case.pattern
+        if isinstance(pattern, cst.MatchAs) and pattern.pattern is None and pattern.name is None:
+            default = arm
+        elif isinstance(pattern, cst.MatchValue):
+            target = cst.ComparisonTarget(cst.Equal(), pattern.value)
+            cases.append(Case(cst.Comparison(node.subject, [target]), arm))
+        else:
+            raise Withheld("the patterns of the `match` are more than single numbers")
+    return _branch(node, tuple(cases), default, module)
+
+
+def _branch(
+    node: cst.If | cst.Match, cases: tuple[Case, ...], default: Arm | None, module: cst.Module
+) -> Branch:
+    statement = scope.statement_of(node, module)
+    arms = [case.arm for case in cases] + ([] if default is None else [default])
+    if not any(arm.outputs for arm in arms):
+        return Branch(Form.NOTHING, node, statement, cases, default or Arm())
+    if any(arm.returns for arm in arms):
+        return _returning(node, statement, cases, default, module)
+    return _assigning(node, statement, cases, default or Arm(), module)
+
+
+def _returning(
+    node: cst.CSTNode,
+    statement: cst.CSTNode,
+    cases: tuple[Case, ...],
+    default: Arm | None,
+    module: cst.Module,
+) -> Branch:
+    if not all(set(case.arm.outputs) == {RETURNED} for case in cases):
+        raise Withheld("some of the arms return and others do not")
+    if default is not None:
+        if set(default.outputs) != {RETURNED}:
+            raise Withheld("some of the arms return and others do not")
+        return Branch(Form.RETURN, node, statement, cases, default)
+    if statement is not node:
+        raise Withheld("the arms return and the code behind them goes on")
+    between, end = _tail(statement, module)
+    last = end.body[0]
+    assert isinstance(last, cst.Return)
+    if last.value is None:
+        raise Withheld("one arm returns a tensor and the other None")
+    arm = Arm({RETURNED: last.value}, _comments_of(end.leading_lines))
+    return Branch(Form.RETURN, node, statement, cases, arm, between, end)
+
+
+def _tail(
+    statement: cst.CSTNode, module: cst.Module
+) -> tuple[tuple[cst.SimpleStatementLine, ...], cst.SimpleStatementLine]:
+    """What follows an early return: plain assignments and one return, or it is withheld."""
+    block = scope.block_around(statement, module)
+    index = next(i for i, each in enumerate(block) if each is statement)
+    between: list[cst.SimpleStatementLine] = []
+    for each in block[index + 1 :]:
+        match each:
+            case cst.SimpleStatementLine(body=[cst.Return()]):
+                return tuple(between), each
+            case cst.SimpleStatementLine(
+                body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())])]
+            ):
+                between.append(each)
+            case _:
+                break
+    raise Withheld("the early return skips more than plain assignments: move them into a function")
+
+
+def _assigning(
+    node: cst.CSTNode,
+    statement: cst.CSTNode,
+    cases: tuple[Case, ...],
+    default: Arm,
+    module: cst.Module,
+) -> Branch:
+    arms = [*(case.arm for case in cases), default]
+    names = dict.fromkeys(name for arm in arms for name in arm.outputs)
+    kept = [name for name in names if _is_read_after(name, statement, node, module)]
+    if not kept:
+        raise Withheld("nothing that the arms assign is read afterwards")
+    full = [_with_all(arm, kept) for arm in arms]
+    new_cases = tuple(Case(case.test, arm) for case, arm in zip(cases, full, strict=False))
+    return Branch(Form.ASSIGN, node, statement, new_cases, full[-1])
+
+
+def _with_all(arm: Arm, names: Sequence[str]) -> Arm:
+    """An arm that leaves a variable alone gives it the value that it had."""
+    return Arm({name: arm.outputs.get(name, cst.Name(name)) for name in names}, arm.comments)
+
+
+def _is_read_after(
+    name: str, statement: cst.CSTNode, node: cst.CSTNode, module: cst.Module
+) -> bool:
+    """Whether anything outside of the branch may read `name`; loops come round again."""
+    function = scope.function_of(node, module) or module
+    inside = {id(each) for each in scope.reads(node)}
+    return any(each.value == name and id(each) not in inside for each in scope.reads(function))
+
+
+# -- reading arms --------------------------------------------------------------------------
+
+
+def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
+    outputs: dict[str, cst.BaseExpression] = {}
+    kept = [*comments, *_suite_comments(body)]
+    for small in _small_statements(body):
+        for name, value in _outputs_of(small):
+            if RETURNED in outputs:
+                raise Withheld("there is code behind a return")
+            outputs[name] = _inlined(value, outputs)
+    if RETURNED in outputs:
+        outputs = {RETURNED: outputs[RETURNED]}
+    return Arm(outputs, tuple(kept))
+
+
+def _small_statements(body: cst.BaseSuite) -> Iterator[cst.BaseSmallStatement]:
+    for statement in body.body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            yield from statement.body
+        elif isinstance(statement, cst.BaseSmallStatement):
+            yield statement
+        else:
+            keyword = type(statement).__name__.lower()
+            raise Withheld(f"an arm contains a statement of its own (`{keyword}`)")
+
+
+def _outputs_of(small: cst.BaseSmallStatement) -> Iterator[tuple[str, cst.BaseExpression]]:
+    match small:
+        case cst.Pass():
+            return
+        case cst.Return(value=None) | cst.Return(value=cst.Name(value="None")):
+            raise Withheld("an arm returns None, where the other returns a tensor")
+        case cst.Return(value=cst.BaseExpression() as value):
+            yield RETURNED, value
+        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value):
+            yield from _assigned(target, value)
+        case cst.AnnAssign(target=cst.Name(value=name), value=cst.BaseExpression() as value):
+            yield name, value
+        case cst.Raise():
+            raise Withheld("an arm raises an exception, which a graph cannot do")
+        case cst.Break() | cst.Continue():
+            raise Withheld("an arm leaves the loop early, and the loop is not bounded simply")
+        case cst.AugAssign(target=cst.Name(value=name)):
+            raise Withheld(f"an arm changes `{name}` in place: write `{name} = {name} …`")
+        case cst.AugAssign():
+            raise Withheld("an arm writes into an object, which outlives the branch")
+        case cst.Expr():
+            raise Withheld("an arm has an effect besides its result: move it out of the branch")
+        case _:
+            keyword = type(small).__name__.lower()
+            raise Withheld(f"an arm contains a `{keyword}` statement")
+
+
+def _assigned(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[str, cst.BaseExpression]]:
+    match target, value:
+        case cst.Name(value=name), _:
+            yield name, value
+        case cst.Tuple(elements=targets), cst.Tuple(elements=values) if len(targets) == len(values):
+            names = [_name_of(each.value) for each in targets]
+            if scope.names_read(value) & set(names):
+                raise Withheld("an arm swaps variables: assign them one by one")
+            for name, element in zip(names, values, strict=True):
+                yield name, element.value
+        case ((cst.Attribute() | cst.Subscript()), _):
+            raise Withheld("an arm writes into an object, which outlives the branch")
+        case _:
+            raise Withheld("an arm unpacks a value into several variables")
+
+
+def _name_of(node: cst.BaseExpression) -> str:
+    if not isinstance(node, cst.Name):
+        raise Withheld("an arm writes into an object, which outlives the branch")
+    return node.value
+
+
+class _Inline(cst.CSTTransformer):
+    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._values = values
+
+    def visit_Attribute_attr(self, node: cst.Attribute) -> None:
+        return None
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self._values.get(original_node.value)
+        return updated_node if value is None else parenthesized(value)
+
+
+def _inlined(
+    value: cst.BaseExpression, outputs: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    """`value` in terms of what there was before the arm."""
+    counts = Counter(name.value for name in scope.reads(value))
+    used = {name: outputs[name] for name in counts if name in outputs}
+    for name, inner in used.items():
+        if counts[name] > 1 and not isinstance(inner, cst.Name | cst.Integer | cst.Float):
+            raise Withheld(f"an arm uses its `{name}` twice: move the arm into a function")
+    if not used:
+        return value
+    result = value.visit(_Inline(used))
+    assert isinstance(result, cst.BaseExpression)
+    return result
+
+
+ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.Integer,
+    cst.Float,
+    cst.Tuple,
+    cst.List,
+    cst.Dict,
+)
+
+
+def parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`node` as an operand of any operator."""
+    if node.lpar or isinstance(node, ATOMS):
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`node` without the parentheses around it, where it needs none."""
+    if len(node.lpar) != 1 or isinstance(node, cst.Tuple | cst.GeneratorExp | cst.Yield):
+        return node
+    paren = node.lpar[0].whitespace_after
+    if isinstance(paren, cst.ParenthesizedWhitespace):
+        return node
+    return node.with_changes(lpar=[], rpar=[])
+
+
+# -- comments ------------------------------------------------------------------------------
+
+
+def _comments_of(lines: Sequence[cst.EmptyLine]) -> tuple[str, ...]:
+    return tuple(line.comment.value for line in lines if line.comment is not None)
+
+
+def _suite_comments(body: cst.BaseSuite) -> Iterator[str]:
+    """Comments of a suite, its header aside, in their order."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        yield from _trailing(body.trailing_whitespace)
+        return
+    assert isinstance(body, cst.IndentedBlock)
+    yield from _trailing(body.header)
+    for statement in body.body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            yield from _comments_of(statement.leading_lines)
+            yield from _trailing(statement.trailing_whitespace)
+    yield from _comments_of(body.footer)
+
+
+def _trailing(whitespace: cst.TrailingWhitespace) -> Iterator[str]:
+    if whitespace.comment is not None:
+        yield whitespace.comment.value

@@ -1,0 +1,225 @@
+"""Names in a function: where they are read, written, and last defined before a point."""
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from jitlint.analysis.tree import parents_of
+from jitlint.project.index import BindingKind
+from jitlint.project.modules import Module
+
+Statement = cst.BaseStatement | cst.BaseSmallStatement
+
+
+class Origin(enum.Enum):
+    """Where the value of a name comes from."""
+
+    PARAMETER = "parameter"
+    ASSIGNMENT = "assignment"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """The one definition of a name that reaches a point.
+
+    `value` is the assigned expression of a plain `name = value`; `place` the statement, or
+    the statement (or function) behind which it is not clear.
+    """
+
+    origin: Origin
+    place: cst.CSTNode
+    value: cst.BaseExpression | None = None
+
+
+def reads(node: cst.CSTNode) -> Iterator[cst.Name]:
+    """The names that are read (or both read and written, as in `x += 1`) inside `node`."""
+    match node:
+        case cst.Name():
+            yield node
+            return
+        case cst.Attribute():
+            yield from reads(node.value)
+            return
+        case cst.Arg():
+            yield from reads(node.value)
+            return
+        case cst.Assign():
+            for target in node.targets:
+                yield from _read_in_target(target.target)
+            yield from reads(node.value)
+            return
+        case cst.AnnAssign():
+            if node.value is not None:
+                yield from reads(node.value)
+            return
+        case cst.NamedExpr():
+            yield from reads(node.value)
+            return
+        case cst.Annotation() | cst.Import() | cst.ImportFrom() | cst.Global() | cst.Nonlocal():
+            return
+    for child in node.children:
+        yield from reads(child)
+
+
+def _read_in_target(target: cst.CSTNode) -> Iterator[cst.Name]:
+    match target:
+        case cst.Name():
+            return
+        case cst.Tuple() | cst.List():
+            for element in target.elements:
+                yield from _read_in_target(element.value)
+        case _:
+            yield from reads(target)
+
+
+def names_read(*nodes: cst.CSTNode) -> frozenset[str]:
+    return frozenset(name.value for node in nodes for name in reads(node))
+
+
+def names_written(*nodes: cst.CSTNode) -> frozenset[str]:
+    """The names that `nodes` bind anywhere, those of nested functions included."""
+    return frozenset(name for node in nodes for name in _written(node))
+
+
+def _written(node: cst.CSTNode) -> Iterator[str]:
+    match node:
+        case cst.AssignTarget() | cst.AugAssign() | cst.AnnAssign() | cst.NamedExpr():
+            yield from _bound(node.target)
+        case cst.For() | cst.CompFor():
+            yield from _bound(node.target)
+        case cst.AsName() | cst.ImportAlias():
+            yield from _bound(node.name)
+        case cst.Del():
+            yield from _bound(node.target)
+        case cst.MatchAs() | cst.MatchStar():
+            if node.name is not None:
+                yield node.name.value
+        case cst.FunctionDef() | cst.ClassDef():
+            yield node.name.value
+    for child in node.children:
+        yield from _written(child)
+
+
+def _bound(target: cst.CSTNode) -> Iterator[str]:
+    match target:
+        case cst.Name(value=name):
+            yield name
+        case cst.Tuple() | cst.List():
+            for element in target.elements:
+                yield from _bound(element.value)
+
+
+def statement_of(node: cst.CSTNode, module: cst.Module) -> cst.CSTNode:
+    """The statement of a block in which `node` stands."""
+    parents = parents_of(module)
+    while not isinstance(parents[node], cst.IndentedBlock | cst.Module):
+        node = parents[node]
+    return node
+
+
+def function_of(node: cst.CSTNode, module: cst.Module) -> cst.FunctionDef | cst.Lambda | None:
+    """The innermost function around `node`."""
+    parents = parents_of(module)
+    while node in parents:
+        node = parents[node]
+        if isinstance(node, cst.FunctionDef | cst.Lambda):
+            return node
+    return None
+
+
+def block_around(statement: cst.CSTNode, module: cst.Module) -> Sequence[cst.BaseStatement]:
+    """The statements of the block in which `statement` stands."""
+    block = parents_of(module)[statement]
+    assert isinstance(block, cst.IndentedBlock | cst.Module)
+    return block.body
+
+
+def definition_of(name: str, at: cst.CSTNode, module: cst.Module) -> Definition:
+    """The definition of `name` that reaches the statement `at` on every way to it."""
+    parents = parents_of(module)
+    statement = at
+    while True:
+        block = parents.get(statement)
+        if isinstance(block, cst.IndentedBlock | cst.Module):
+            found = _before(name, statement, block.body)
+            if found is not None:
+                return found
+        if block is None or isinstance(block, cst.Module | cst.Lambda):
+            return Definition(Origin.UNCLEAR, statement)
+        if isinstance(block, cst.FunctionDef):
+            is_parameter = name in {each.value for each in _parameters(block.params)}
+            return Definition(Origin.PARAMETER if is_parameter else Origin.UNCLEAR, block)
+        if isinstance(block, cst.For | cst.While) and name in names_written(block):
+            return Definition(Origin.UNCLEAR, block)
+        if isinstance(block, cst.Try | cst.TryStar | cst.Match) and name in names_written(block):
+            return Definition(Origin.UNCLEAR, block)
+        statement = block
+
+
+def _before(
+    name: str, statement: cst.CSTNode, body: Sequence[cst.BaseStatement]
+) -> Definition | None:
+    index = next(i for i, each in enumerate(body) if each is statement)
+    for earlier in reversed(body[:index]):
+        if name not in names_written(earlier):
+            continue
+        if isinstance(earlier, cst.SimpleStatementLine) and len(earlier.body) == 1:
+            match earlier.body[0]:
+                case cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Name(value=target))], value=value
+                ) if target == name:
+                    return Definition(Origin.ASSIGNMENT, earlier, value)
+        return Definition(Origin.UNCLEAR, earlier)
+    return None
+
+
+def _parameters(parameters: cst.Parameters) -> Iterator[cst.Name]:
+    for group in (parameters.posonly_params, parameters.params, parameters.kwonly_params):
+        for parameter in group:
+            yield parameter.name
+    for star in (parameters.star_arg, parameters.star_kwarg):
+        if isinstance(star, cst.Param):
+            yield star.name
+
+
+def fresh_name(wanted: str, function: cst.CSTNode) -> str:
+    """`wanted`, or with a number behind it where the function has a name like that."""
+    taken = names_read(function) | names_written(function)
+    if isinstance(function, cst.FunctionDef):
+        taken |= {name.value for name in _parameters(function.params)}
+    number = 1
+    name = wanted
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a module writes a function of torch, and what it must import for it."""
+
+    module: Module
+
+    def of(self, name: str) -> cst.BaseExpression:
+        """`torch.where`, `th.where` or `where`, whatever the file can say already."""
+        bound = self.module.facts.bindings
+        for local, binding in bound.items():
+            if binding.kind is BindingKind.IMPORT and binding.target == f"torch.{name}":
+                return cst.Name(local)
+        return cst.Attribute(cst.Name(self._torch() or "torch"), cst.Name(name))
+
+    def imports(self) -> tuple[str, ...]:
+        return () if self._torch() else ("torch",)
+
+    def _torch(self) -> str | None:
+        bound = self.module.facts.bindings
+        found = [
+            local
+            for local, binding in bound.items()
+            if binding.kind is BindingKind.IMPORT and binding.target == "torch"
+        ]
+        return "torch" if "torch" in found else next(iter(found), None)
