@@ -13,6 +13,7 @@ from jitlint.config import Settings
 from jitlint.discovery import Problem
 from jitlint.edits import EditError
 from jitlint.finding import Diagnostic, Fix, Safety, Verdict
+from jitlint.positions import Positions
 from jitlint.source import NotWritableError, Source, UnparsableError
 from jitlint.stages import CheckedFile, Located, Pass, Progress, Rules
 
@@ -312,9 +313,9 @@ class _Change:
                 fixes.append(each.finding.fix)
         tests = [test for fix in fixes for test in fix.tests]
         if tests:
-            positions = stages.positions_of(file.module)
+            positions = Positions(file.module)
             for test in tests:
-                span = stages.span_of(positions[test])
+                span = positions[test]
                 line = line_of(span.line)
                 if line is not None:
                     self._tests.add((line, span.column))

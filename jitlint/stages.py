@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from jitlint import builtin, deep, discovery, suppression
 from jitlint import source as sources
@@ -14,6 +13,7 @@ from jitlint.analyse import FileFindings, analyse
 from jitlint.config import Settings
 from jitlint.discovery import Problem
 from jitlint.finding import Diagnostic, Finding, Span
+from jitlint.positions import Positions
 from jitlint.rule import Rule
 from jitlint.selection import Names, PerFile
 from jitlint.source import Source, UnparsableError
@@ -199,29 +199,18 @@ def _syntax_error(file: Source, error: UnparsableError) -> Diagnostic:
 def _locate(record: FileFindings) -> list[Located]:
     if record.module is None or not record.findings:
         return []
-    positions = positions_of(record.module)
+    positions = Positions(record.module)
     return [
         Located(finding, _diagnostic(finding, record.source.name, positions))
         for finding in record.findings
     ]
 
 
-def positions_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-    """Costly: only for files with findings."""
-    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-
-
-def span_of(place: CodeRange) -> Span:
-    return Span(place.start.line, place.start.column + 1, place.end.line, place.end.column + 1)
-
-
-def _diagnostic(
-    finding: Finding, path: str, positions: Mapping[cst.CSTNode, CodeRange]
-) -> Diagnostic:
+def _diagnostic(finding: Finding, path: str, positions: Positions) -> Diagnostic:
     fix = finding.fix
     return Diagnostic(
         path=path,
-        span=span_of(positions[finding.node]),
+        span=positions[finding.node],
         rule=finding.rule,
         family=finding.family,
         severity=finding.severity,
