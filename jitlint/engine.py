@@ -152,7 +152,7 @@ def verify(
     everything = replace(settings, unsafe=True, verify=False)
     plan = fixing.plan(files, everything, rules, progress)
     fixed = {each.source.path: each for each in plan.files}
-    analysed = [each.source for each in plan.after.files if each.module is not None]
+    analysed = [each.source for each in plan.after.files if each.analysed]
     chosen = [fixed.get(each.path) or fixing.FileFix(each, each.data, ()) for each in analysed]
     requests = [
         verifier.Request(each.source.path, each.source.data, each.new, each.tests)

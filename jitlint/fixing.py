@@ -237,10 +237,13 @@ class _Planner:
     def _pass(self, files: Sequence[Source]) -> Pass:
         """The first one is kept: it is asked for again when a fix was refuted."""
         if files != list(self._files):
-            return stages.run_pass(files, self._settings, self._rules, self._progress)
+            return self._analyse(files)
         if self._first is None:
-            self._first = stages.run_pass(files, self._settings, self._rules, self._progress)
+            self._first = self._analyse(files)
         return self._first
+
+    def _analyse(self, files: Sequence[Source]) -> Pass:
+        return stages.run_pass(files, self._settings, self._rules, self._progress, keep_trees=True)
 
     def _chosen(self, file: CheckedFile) -> list[Located]:
         return [each for each in file.located if self._reason_against(file, each) == ""]

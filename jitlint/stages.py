@@ -36,9 +36,13 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """One file after all stages of a check. `located` are the findings that remain."""
+    """One file after all stages of a check.
+
+    `located` are the findings that remain; they and `module` are there if trees were kept.
+    """
 
     source: Source
+    analysed: bool
     module: cst.Module | None
     located: tuple[Located, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -86,17 +90,26 @@ def read(path: Path) -> Source:
 
 
 def run_pass(
-    files: Sequence[Source], settings: Settings, rules: Rules, progress: Progress = silent
+    files: Sequence[Source],
+    settings: Settings,
+    rules: Rules,
+    progress: Progress = silent,
+    *,
+    keep_trees: bool = False,
 ) -> Pass:
-    return deep.run(_Run(settings, rules, progress).over, files)
+    """Trees take much memory; only edits need them after the pass."""
+    return deep.run(_Run(settings, rules, progress, keep_trees).over, files)
 
 
 class _Run:
     """The stages from sources to diagnostics, for one selection of rules."""
 
-    def __init__(self, settings: Settings, rules: Rules, progress: Progress) -> None:
+    def __init__(
+        self, settings: Settings, rules: Rules, progress: Progress, keep_trees: bool
+    ) -> None:
         self._settings = settings
         self._progress = progress
+        self._keep_trees = keep_trees
         self._known = known_rules(rules)
         names = Names.of(self._known)
         self._selected = settings.selected(names)
@@ -108,18 +121,21 @@ class _Run:
         self._progress(f"reading {len(files)} files")
         broken = {file.path: error for file in files if (error := _unparsable(file))}
         intact = [file for file in files if file.path not in broken]
-        findings = {each.source.path: each for each in self._analyse(intact)}
-        checked = []
+        checked: dict[Path, CheckedFile] = {}
+        read: set[Path] = set()
+        for record in self._analyse(intact):
+            checked[record.source.path] = self._finish(record)
+            read |= record.read
+        analysed = sum(each.analysed for each in checked.values())
         for file in files:
-            record = findings.get(file.path) or FileFindings(file, None)
-            if error := broken.get(file.path):
-                record = replace(record, unparsable=error)
-            checked.append(self._finish(record))
+            if file.path not in checked:
+                record = FileFindings(file, None, unparsable=broken.get(file.path))
+                checked[file.path] = self._finish(record)
         return Pass(
-            files=tuple(checked),
-            analysed=sum(each.module is not None for each in findings.values()),
+            files=tuple(checked[file.path] for file in files),
+            analysed=analysed,
             problems=tuple(self._problems),
-            read=frozenset().union(*(each.read for each in findings.values())),
+            read=frozenset(read),
         )
 
     def _analyse(self, files: Sequence[Source]) -> Iterator[FileFindings]:
@@ -156,10 +172,11 @@ class _Run:
             self._known,
         )
         kept = [self._with_severity(each) for each in kept]
-        places = {each.sort_key for each in kept}
+        places = {each.sort_key for each in kept} if self._keep_trees else set()
         return CheckedFile(
             source=file,
-            module=record.module,
+            analysed=record.module is not None,
+            module=record.module if self._keep_trees else None,
             located=tuple(each for each in located if each.diagnostic.sort_key in places),
             diagnostics=tuple(dict.fromkeys(kept)),
         )
