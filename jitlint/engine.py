@@ -145,15 +145,18 @@ def verify(
     stdin: Source | None = None,
     progress: Progress = silent,
 ) -> VerifyResult:
-    """Compiles and runs the files that were analysed, before and after all their fixes."""
+    """Compiles and runs the analysed files, before and after all their fixes."""
     from jitlint import verify as verifier
 
     _, files, problems = stages.gather(paths, settings, stdin, progress)
     everything = replace(settings, unsafe=True, verify=False)
     plan = fixing.plan(files, everything, rules, progress)
     fixed = {each.source.path: each for each in plan.files}
-    analysed = [each.source for each in plan.after.files if each.analysed]
-    chosen = [fixed.get(each.path) or fixing.FileFix(each, each.data, ()) for each in analysed]
+    chosen = [
+        fixed.get(each.source.path) or fixing.FileFix(each.source, each.source.data, ())
+        for each in plan.after.files
+        if each.analysed or each.source.path in fixed
+    ]
     requests = [
         verifier.Request(each.source.path, each.source.data, each.new, each.tests)
         for each in chosen
