@@ -96,7 +96,7 @@ def load_rules() -> dict[str, type[Rule]]:
     Raises RulePackError when a pack does not load, or two define the same name.
     """
     rules: dict[str, type[Rule]] = {}
-    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda each: each.name):
         try:
             found = list(_rules_of(entry_point.load()))
         except Exception as error:

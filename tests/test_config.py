@@ -8,9 +8,7 @@ from jitlint.finding import Severity
 from jitlint.selection import Names
 from jitlint.toml_lines import locate
 
-NAMES = Names(
-    {"trace-branch": "tracing", "trace-host-read": "tracing", "amp-dtype": "precision"}
-)
+NAMES = Names({"trace-branch": "tracing", "trace-host-read": "tracing", "amp-dtype": "precision"})
 
 
 def load(start, **options):
