@@ -8,7 +8,7 @@ agrees only under a condition is collected as such.
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -20,10 +20,8 @@ from jitlint.analysis.values import (
     ExternalInstance,
     ExternalMethod,
     Function,
-    Optional,
     Static,
     Tensor,
-    Value,
     is_constant,
     is_none,
 )
@@ -56,6 +54,10 @@ NO_GRADIENT = frozenset(
     }
 )  # fmt: skip
 """Operators whose result does not depend differentiably on their arguments."""
+
+OTHER_GRADIENT = frozenset({"prod", "cumprod"})
+"""Operators whose gradient is computed by looking at the data, unless it is traced: `prod`
+of infinities has NaN for a gradient in one and infinity in the other (measured)."""
 
 COMPLEX_TO_REAL = frozenset({"abs", "absolute", "angle", "imag", "real", "norm"})
 FAILS_WHEN_EMPTY = frozenset({"amax", "amin", "aminmax", "argmax", "argmin", "max", "min"})
@@ -99,14 +101,22 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Hazard:
+    """An operation that fails for some shapes: `key` for which, `code` how it is written."""
+
+    key: str
+    code: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What is known of a tensor.
 
     `shape` are the tensors whose shapes it is the broadcast of (none: rank 0), `layout` the
     same in the order in which they decide about strides. `dense`: its memory was laid out
     by an operator. `sources` are the tensors that it depends on differentiably; `finite`:
-    the derivative is finite whatever their values. `hazards` are the expressions that
-    fail for some shapes. `alias` are the variables that it may share memory with, and
+    the derivative is finite whatever their values. `hazards` are the operations that fail
+    for some shapes. `alias` are the variables that it may share memory with, and
     `fresh`: that memory is of this function's own making.
     """
 
@@ -116,7 +126,7 @@ class Profile:
     dense: bool = True
     sources: frozenset[str] = frozenset()
     finite: bool = True
-    hazards: frozenset[str] = frozenset()
+    hazards: frozenset[Hazard] = frozenset()
     alias: frozenset[str] = frozenset()
     fresh: bool = True
 
@@ -213,6 +223,8 @@ class Describer:
         if isinstance(value.const, str):
             raise Withheld("an arm is a string, which no tensor can hold")
         kind = FLOATING if not is_constant(value) or isinstance(value.const, float) else WHOLE
+        if scope.names_read(node):  # known here, but another call may pass another number
+            value = Static(source=value.source)
         return Number(value, kind)
 
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
@@ -441,16 +453,17 @@ class Describer:
             raise Withheld(f"an arm reads a tensor into Python (`{function}`)")
         if operator.dynamic_shape and not (operator.one_argument or name == "__getitem__"):
             raise Withheld(f"the shape of `{self._short(node)}` depends on data")
+        if name in OTHER_GRADIENT:
+            raise Withheld(f"the gradient of `{name}` is computed in another way inside a graph")
         if operator.returns is not Returns.TENSOR:
             raise Withheld(f"`{self._short(node)}` is not a single tensor")
         if name == "where" and len(node.args) < 3:
             raise Withheld(f"the shape of `{self._short(node)}` depends on data")
-        if name in FAILS_WHEN_EMPTY:
-            extra = frozenset({self.code(node)})
-        else:
-            extra = frozenset()
         result = self._operator_result(node, name, operator, arguments, tensors)
-        return replace(result, hazards=result.hazards | extra)
+        if name in FAILS_WHEN_EMPTY and tensors:
+            hazard = Hazard(f"empty {sorted(tensors[0].shape)}", self.code(node))
+            result = replace(result, hazards=result.hazards | {hazard})
+        return result
 
     def _operator_result(
         self,
@@ -469,9 +482,9 @@ class Describer:
             result = replace(result, finite=finite)
         else:
             dtype = None
-            if operator.reduces and alone:
+            if operator.reduces and len(tensors) == 1:
                 dtype = self._result_dtype(name, operator, tensors[0].dtype, node)
-            code = self._options(node, name)
+            code = self._options(node, "reduction" if operator.reduces else name)
             result = self._opaque(
                 node, code, tensors, dtype, view=operator.view, hazard=True, finite=finite
             )
@@ -504,7 +517,8 @@ class Describer:
             if operator.from_bool:
                 first = DType(frozenset({*first.leaves}), max(first.number, WHOLE))
             if name in COMPLEX_TO_REAL:
-                return DType(frozenset(f"real {leaf}" for leaf in first.leaves), first.number)
+                leaves = (e if e.startswith("dtype:") else f"real {e}" for e in first.leaves)
+                return DType(frozenset(leaves), first.number)
             return first
         if operator.dtype is not None:
             return DType(frozenset({f"dtype:{operator.dtype}"}))
@@ -539,7 +553,8 @@ class Describer:
             sources=frozenset().union(*(each.sources for each in operands)),
             finite=finite and all(each.finite for each in operands),
             hazards=frozenset().union(
-                *(each.hazards for each in operands), {self.code(node)} if hazard else set()
+                *(each.hazards for each in operands),
+                {Hazard(leaf, self.code(node))} if hazard else set(),
             ),
             alias=frozenset().union(*(each.alias for each in operands)) if view else frozenset(),
             fresh=all(each.fresh for each in operands) if view else True,
@@ -595,11 +610,11 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the test itself proves: leaves of floating dtype, and expressions that do not
-    fail because they are evaluated before the arms."""
+    """What the test itself proves: leaves of floating dtype, and operations that do not
+    fail because they are computed before the arms."""
 
     floating: frozenset[str] = frozenset()
-    evaluated: frozenset[str] = frozenset()
+    evaluated: frozenset[Hazard] = frozenset()
 
 
 def agree(profiles: Sequence[Profile], evidence: Evidence) -> Agreement:
@@ -613,9 +628,17 @@ def agree(profiles: Sequence[Profile], evidence: Evidence) -> Agreement:
         conditions.update(dict.fromkeys(_same_layout(first, other)))
     common = frozenset.intersection(*(each.hazards for each in profiles)) | evidence.evaluated
     for profile in profiles:
-        for hazard in sorted(profile.hazards - common):
-            conditions[f"`{hazard}` never fails"] = None
+        require_no_hazards(profile.hazards - common)
     return Agreement(tuple(conditions), all(each.finite for each in profiles))
+
+
+def require_no_hazards(hazards: frozenset[Hazard]) -> None:
+    """What is computed always from now on must not fail where it is skipped today."""
+    if hazards:
+        code = min(hazard.code for hazard in hazards)
+        raise Withheld(
+            f"`{code}` fails for some shapes, even where it is skipped today: compute it before"
+        )
 
 
 def _same_sources(a: Profile, b: Profile) -> None:
@@ -706,7 +729,7 @@ def _orderings(node: cst.CSTNode) -> Iterable[cst.Comparison]:
         yield from _orderings(child)
 
 
-def _floating_in(describer: Describer, node: cst.BaseExpression) -> Iterable[str]:
+def _floating_in(describer: Describer, node: cst.BaseExpression) -> set[str]:
     """`x` in `x.mean() < 1`: mean refuses whole numbers, and `<` complex ones."""
     if not isinstance(node, cst.Call):
         return set()
@@ -727,18 +750,3 @@ def _floating_in(describer: Describer, node: cst.BaseExpression) -> Iterable[str
         return set()
     leaves = described.dtype.leaves if isinstance(described, Profile) else frozenset()
     return set(leaves) if len(leaves) == 1 else set()
-
-
-def hazards_of(
-    describer: Describer, nodes: Iterable[cst.BaseExpression]
-) -> Mapping[cst.BaseExpression, frozenset[str]]:
-    """The expressions inside each of `nodes` that fail for some shapes; Withheld if impure."""
-    found: dict[cst.BaseExpression, frozenset[str]] = {}
-    for node in nodes:
-        described = describer.describe(node)
-        found[node] = described.hazards if isinstance(described, Profile) else frozenset()
-    return found
-
-
-def present(value: Value) -> Value:
-    return value.value if isinstance(value, Optional) else value

@@ -46,6 +46,10 @@ def reads(node: cst.CSTNode) -> Iterator[cst.Name]:
         case cst.Arg():
             yield from reads(node.value)
             return
+        case cst.Param():
+            if node.default is not None:
+                yield from reads(node.default)
+            return
         case cst.Assign():
             for target in node.targets:
                 yield from _read_in_target(target.target)

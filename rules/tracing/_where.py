@@ -1,9 +1,548 @@
-"""Branches whose arms become `torch.where` or `torch.cond`."""
+"""Branches whose arms become `torch.where`, or `torch.cond`.
 
-from collections.abc import Callable
+`torch.where` computes all arms: it is taken where no derivative of an arm that is not
+wanted can be infinite or NaN. `torch.cond` computes one; it stands where that is not known.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import libcst as cst
+from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import TruthTest
-from jitlint.finding import Fix
+from jitlint.analysis.tree import parents_of
+from jitlint.analysis.values import Framework, Optional, Tensor
+from jitlint.finding import Fix, Replacement, Safety
+from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-FIXERS: tuple[Callable[[TruthTest, Context], Fix], ...] = ()
+from . import _emit as emit
+from . import _scope as scope
+from ._arms import (
+    RETURNED,
+    Branch,
+    Form,
+    parenthesized,
+    read_conditional,
+    read_if,
+    read_match,
+)
+from ._predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
+from ._profile import (
+    Agreement,
+    Described,
+    Describer,
+    Evidence,
+    Number,
+    Profile,
+    agree,
+    floating_evidence,
+    require_no_hazards,
+)
+from ._uses import Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
+from ._withheld import NotMine, Withheld
+
+Guarded = tuple[cst.BaseExpression | None, Branch]
+
+
+def fix_branch(test: TruthTest, ctx: Context) -> Fix:
+    """A branch as a selection between the values of its arms."""
+    owner = _owner(test)
+    _require_tensor(test)
+    describer = Describer(test, scope.statement_of(owner, test.module.tree))
+    guard, branch = _read(describer, owner)
+    if branch.form is Form.NOTHING:
+        return _deletion(describer, branch)
+    return _Selection(test, guard, branch).fix()
+
+
+FIXERS: tuple[Callable[[TruthTest, Context], Fix], ...] = (fix_branch,)
+
+
+def _owner(test: TruthTest) -> cst.CSTNode:
+    """The branch that a test decides; a chained comparison or `any()` is a part of its test."""
+    parents = parents_of(test.module.tree)
+    node = test.owner
+    while isinstance(node, cst.Comparison | cst.Call | cst.Arg | cst.BooleanOperation):
+        node = parents[node]
+    is_test = isinstance(node, cst.If | cst.IfExp) and _contains(node.test, test.node)
+    if isinstance(node, cst.Match) or is_test:
+        return node
+    raise NotMine
+
+
+def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
+    return node is inner or any(_contains(child, inner) for child in node.children)
+
+
+def _require_tensor(test: TruthTest) -> None:
+    value = test.value.value if isinstance(test.value, Optional) else test.value
+    if not isinstance(value, Tensor):
+        return
+    code = test.module.tree.code_for_node(test.node)
+    if value.maybe or isinstance(test.value, Optional):
+        raise Withheld(f"`{code}` is not always a tensor")
+    if value.framework is not Framework.TORCH:
+        raise Withheld(f"`{code}` is a NumPy array: compute it with torch")
+
+
+def _read(describer: Describer, owner: cst.CSTNode) -> Guarded:
+    """The branch around the test, and the static part of its condition."""
+    module = describer.module
+    match owner:
+        case cst.Match():
+            return None, read_match(owner, module)
+        case cst.IfExp():
+            head: cst.IfExp | cst.If = _head(describer, owner)
+            return _without_guard(describer, read_conditional(head, module))  # type: ignore[arg-type]
+        case cst.If():
+            head = _head(describer, owner)
+            return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+    raise NotMine
+
+
+def _head(describer: Describer, node: cst.If | cst.IfExp) -> cst.If | cst.IfExp:
+    """Where a chain of tests on tensors begins, of which `node` is one."""
+    parents = parents_of(describer.module)
+    while True:
+        parent = parents[node]
+        if not isinstance(parent, type(node)) or parent.orelse is not node:
+            return node
+        if not is_tensor_test(describer, parent.test):
+            return node
+        node = parent
+
+
+def _without_guard(describer: Describer, branch: Branch) -> Guarded:
+    first = branch.cases[0]
+    guard, rest = conjunction(describer, first.test)
+    if guard is None:
+        return None, branch
+    if len(branch.cases) > 1 or branch.form is Form.NOTHING:
+        raise Withheld("the test mixes tensors with Python values: test those on their own")
+    if isinstance(branch.node, cst.If) and branch.node.orelse is not None:
+        raise Withheld("the test mixes tensors with Python values: test those on their own")
+    case = type(first)(rest, first.arm)
+    return guard, Branch(
+        branch.form,
+        branch.node,
+        branch.statement,
+        (case,),
+        branch.default,
+        branch.between,
+        branch.end,
+    )
+
+
+def _deletion(describer: Describer, branch: Branch) -> Fix:
+    """A branch without effect; its test must be free of effects too."""
+    tests: list[cst.CSTNode] = []
+    conditions: dict[str, None] = {}
+    for case in branch.cases:
+        built = predicate(describer, case.test, branch.node, frozenset())
+        require_no_hazards(hazards_in(describer, case.test))
+        conditions.update(dict.fromkeys(built.conditions))
+        tests.extend(built.tests)
+    if branch.statement is not branch.node or any(arm.comments for arm in branch.arms):
+        raise Withheld("the branch does nothing: delete it, and what its comments say with it")
+    alone = len(scope.block_around(branch.statement, describer.module)) == 1
+    new: Replacement = cst.SimpleStatementLine([cst.Pass()]) if alone else cst.RemoveFromParent()
+    replacements = {branch.node: new}
+    return _fix("Delete the branch, which does nothing", conditions, replacements, tests=tests)
+
+
+def _fix(
+    title: str,
+    conditions: Iterable[str],
+    replacements: dict[cst.CSTNode, Replacement],
+    imports: tuple[str, ...] = (),
+    tests: Sequence[cst.CSTNode] = (),
+) -> Fix:
+    phrases = list(conditions)
+    if not phrases:
+        return Fix(Safety.SAFE, title, replacements, imports, tuple(tests))
+    title = f"{title}, right if {' and '.join(phrases)}"
+    return Fix(Safety.UNSAFE, title, replacements, imports, tuple(tests))
+
+
+@dataclass(eq=False)
+class _Selection:
+    """A branch on its way to one expression per output."""
+
+    test: TruthTest
+    guard: cst.BaseExpression | None
+    branch: Branch
+    conditions: dict[str, None] = field(default_factory=dict)
+
+    def fix(self) -> Fix:
+        self._check_tail()
+        for each in self.predicates:
+            self.conditions.update(dict.fromkeys(each.conditions))
+        agreements = self._agreements()
+        use_where = all(each.finite for each in agreements)
+        if not use_where and RegionKind.TRACE in self.test.regions:
+            raise Withheld(
+                "`torch.where` would compute a gradient of NaN where an arm is not taken, and "
+                "torch.jit.trace does not take `torch.cond`"
+            )
+        replacements = self._replacements(use_where)
+        name = "where" if use_where else "cond"
+        imports = self.spelling.imports()
+        tests = [test for each in self.predicates for test in each.tests]
+        if isinstance(self.branch.node, cst.Match):
+            tests = [self.branch.node.subject]
+        return _fix(f"Use `torch.{name}`", self.conditions, replacements, imports, tests)
+
+    # -- what is known ---------------------------------------------------------------------
+
+    @cached_property
+    def module(self) -> cst.Module:
+        return self.test.module.tree
+
+    @cached_property
+    def spelling(self) -> scope.Spelling:
+        return scope.Spelling(self.test.module)
+
+    @cached_property
+    def function(self) -> cst.CSTNode:
+        return scope.function_of(self.branch.node, self.module) or self.module
+
+    @cached_property
+    def describer(self) -> Describer:
+        return Describer(self.test, self.branch.statement, self.branch.between)
+
+    def describe(self, node: cst.BaseExpression, arm: int) -> Described:
+        """An expression of an arm; the last one may stand behind other statements."""
+        is_last = arm == len(self.branch.cases)
+        at = self.branch.end if is_last and self.branch.end is not None else None
+        return self.describer.describe(node, at)
+
+    @cached_property
+    def predicates(self) -> tuple[Predicate, ...]:
+        shapes: set[str] = set()
+        for index, arm in enumerate(self.branch.arms):
+            for node in arm.outputs.values():
+                for (leaf,) in emit.leaves([node]):
+                    described = self.describe(leaf, index)
+                    shapes |= described.shape if isinstance(described, Profile) else set()
+        may_bind = self.branch.form is not Form.EXPRESSION and not self.branch.between
+        tests = [case.test for case in self.branch.cases]
+        for later in tests[1:]:
+            require_no_hazards(hazards_in(self.describer, later) - self.evidence.evaluated)
+        built = [
+            predicate(self.describer, test, self.function, frozenset(shapes), may_bind)
+            for test in tests
+        ]
+        if any(each.bindings for each in built[1:]):
+            raise Withheld("the middle of a chained comparison is costly: assign it before")
+        return tuple(built)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        tests = [case.test for case in self.branch.cases]
+        try:
+            evaluated = hazards_in(self.describer, tests[0])
+        except Withheld:
+            evaluated = frozenset()
+        return Evidence(floating_evidence(self.describer, tests[:1]), evaluated)
+
+    def _check_tail(self) -> None:
+        """Statements behind an early return run always now, and before the test."""
+        between = self.branch.between
+        if not between:
+            return
+        written = scope.names_written(*between)
+        read = scope.names_read(
+            *(case.test for case in self.branch.cases),
+            *(node for case in self.branch.cases for node in case.arm.outputs.values()),
+        )
+        if written & read:
+            name = min(written & read)
+            raise Withheld(f"`{name}` gets another value behind the early return")
+        for statement in between:
+            assign = cst.ensure_type(statement.body[0], cst.Assign)
+            described = self.describer.describe(assign.value, statement)
+            if isinstance(described, Profile):
+                require_no_hazards(described.hazards - self.evidence.evaluated)
+        for case in self.branch.cases:
+            hazards_in(self.describer, case.test)
+
+    # -- agreement of the arms ---------------------------------------------------------------
+
+    def _agreements(self) -> list[Agreement]:
+        found = [
+            self._agreement(target, items)
+            for target in self.branch.targets
+            for items in emit.leaves([arm.outputs[target] for arm in self.branch.arms])
+        ]
+        for agreement in found:
+            self.conditions.update(dict.fromkeys(agreement.conditions))
+        return found
+
+    def _agreement(self, target: str, nodes: Sequence[cst.BaseExpression]) -> Agreement:
+        described = [self.describe(node, index) for index, node in enumerate(nodes)]
+        numbers = [each for each in described if isinstance(each, Number)]
+        if len(numbers) == len(described):
+            return self._numbers_agree(target, numbers)
+        if numbers:
+            raise Withheld("one arm is a Python number and the other a tensor")
+        profiles = [each for each in described if isinstance(each, Profile)]
+        for node, profile in zip(nodes, profiles, strict=True):
+            self._check_alias(target, node, profile)
+        agreement = agree(profiles, self.evidence)
+        if all(use is Use.FUNCTIONAL for use in self._uses(target)):
+            kept = tuple(each for each in agreement.conditions if "contiguous" not in each)
+            return Agreement(kept, agreement.finite)
+        return agreement
+
+    def _numbers_agree(self, target: str, numbers: Sequence[Number]) -> Agreement:
+        values = [number.value.const for number in numbers]
+        if len({type(value) for value in values}) != 1 or not all(map(_is_exact, values)):
+            raise Withheld(
+                "the arms are Python numbers which a tensor does not hold exactly, "
+                "or of different types"
+            )
+        partners = list(self._partners(target))
+        if not partners or any(each is None for each in partners):
+            raise Withheld(
+                "the result is a Python number today, and is used for more than tensor arithmetic"
+            )
+        conditions = []
+        for partner in partners:
+            assert partner is not None
+            value = self.test.value_of(partner)
+            if not (isinstance(value, Tensor) and value.rank == 1):
+                code = self.module.code_for_node(partner)
+                conditions.append(f"`{code}` has at least one dimension")
+        return Agreement(tuple(dict.fromkeys(conditions)), True)
+
+    def _partners(self, target: str) -> Iterable[cst.BaseExpression | None]:
+        match self.branch.form:
+            case Form.ASSIGN:
+                return arithmetic_partners(self.test, self.describer, target, self.branch.node)
+            case Form.EXPRESSION:
+                assert isinstance(self.branch.node, cst.BaseExpression)
+                name = _assigned_name(self.branch.node, self.module)
+                if name is None:
+                    partner = arithmetic_partner(self.test, self.describer, self.branch.node)
+                    return [partner]
+                return arithmetic_partners(self.test, self.describer, name, self.branch.node)
+        return [None]
+
+    def _uses(self, target: str) -> set[Use]:
+        match self.branch.form:
+            case Form.ASSIGN:
+                return uses_of_name(self.describer, target, self.branch.node)
+            case Form.EXPRESSION:
+                assert isinstance(self.branch.node, cst.BaseExpression)
+                return {use_of(self.describer, self.branch.node)}
+        return {Use.RETURNED}
+
+    def _check_alias(self, target: str, node: cst.BaseExpression, profile: Profile) -> None:
+        """A selection is a new tensor, where an arm was one that others may hold."""
+        if not profile.alias:
+            return
+        uses = self._uses(target)
+        if uses <= {Use.FUNCTIONAL}:
+            return
+        code = self.module.code_for_node(node)
+        if profile.fresh and self._is_only_reference(profile, target):
+            return
+        if Use.KEPT in uses or profile.fresh:
+            raise Withheld(
+                f"one arm is `{code}` itself, and what becomes of the result could tell it "
+                "from a copy"
+            )
+        if all(len(region.chain) > 1 for region in self.test.regions.values()):
+            self.conditions[f"no caller needs `{code}` itself back"] = None
+            return
+        raise Withheld(
+            f"one arm returns `{code}` itself, which the caller may hold: return "
+            f"`{code}.clone()` if nobody relies on that"
+        )
+
+    def _is_only_reference(self, profile: Profile, target: str) -> bool:
+        for name in profile.alias:
+            uses = uses_of_name(self.describer, name, self.branch.node)
+            if self.branch.end is not None or self.branch.form is Form.EXPRESSION:
+                uses = uses_of_name(self.describer, name, self.branch.statement)
+            allowed = {Use.FUNCTIONAL, Use.RETURNED} if name == target else {Use.FUNCTIONAL}
+            if not uses <= allowed:
+                return False
+        return True
+
+    # -- new code ----------------------------------------------------------------------------
+
+    def _replacements(self, use_where: bool) -> dict[cst.CSTNode, Replacement]:
+        node = self.branch.node
+        if self.branch.form is Form.EXPRESSION:
+            return {node: self._expression(use_where)}
+        statements = emit.fitting(
+            lambda broken: self._statements(broken, use_where), self.module, self._indent()
+        )
+        statements = self._with_comments(statements)
+        if self.guard is not None:
+            assert isinstance(node, cst.If)
+            block = cst.IndentedBlock([each.with_changes() for each in statements])
+            return {node: node.with_changes(test=self.guard, body=block)}
+        if self.branch.statement is not node:
+            return {node: cst.Else(cst.IndentedBlock(statements))}
+        if self.branch.end is None:
+            return {node: cst.FlattenSentinel(statements)}
+        if self.branch.between:
+            return {
+                node: cst.RemoveFromParent(),
+                self.branch.end: cst.FlattenSentinel(statements),
+            }
+        return {
+            node: cst.FlattenSentinel(statements),
+            self.branch.end: cst.RemoveFromParent(),
+        }
+
+    def _expression(self, use_where: bool) -> cst.BaseExpression:
+        """What stands in the place of a conditional expression."""
+        (target,) = self.branch.targets
+        line = self.module.code_for_node(self.branch.statement).strip("\n")
+        old = len(self.module.code_for_node(self.branch.node))
+        for broken in range(emit.MAX_BROKEN + 1):
+            writer = emit.Writer(self.spelling, broken)
+            value = self._selected(writer, target, self._tests, use_where)
+            new = self.module.code_for_node(value)
+            longest = max(map(len, new.split("\n")))
+            width = longest if broken else len(line) - old + len(new)
+            if width + self._indent() <= emit.LINE_LENGTH:
+                break
+        if self.guard is None:
+            return value
+        assert isinstance(self.branch.node, cst.IfExp)
+        return self.branch.node.with_changes(body=value, test=self.guard)
+
+    @property
+    def _tests(self) -> list[cst.BaseExpression]:
+        return [each.node for each in self.predicates]
+
+    def _statements(self, broken: int, use_where: bool) -> list[cst.SimpleStatementLine]:
+        writer = emit.Writer(self.spelling, broken)
+        statements = [
+            emit.assignment([name], value)
+            for each in self.predicates
+            for name, value in each.bindings
+        ]
+        tests = self._tests
+        targets = self.branch.targets
+        if self.branch.form is Form.RETURN:
+            value = self._selected(writer, RETURNED, tests, use_where)
+            return [*statements, cst.SimpleStatementLine([cst.Return(value)])]
+        if not use_where and len(targets) > 1:
+            arms = [self._joint(index) for index in range(len(self.branch.arms))]
+            return [*statements, emit.assignment(targets, writer.cond(tests, arms))]
+        if len(targets) > 1:
+            named, tests = self._named(tests)
+            statements += named
+        values = [self._selected(writer, target, tests, use_where) for target in targets]
+        return statements + _in_sequence(targets, values)
+
+    def _named(
+        self, tests: Sequence[cst.BaseExpression]
+    ) -> tuple[list[cst.SimpleStatementLine], list[cst.BaseExpression]]:
+        """Tests that several outputs share, as local variables."""
+        statements: list[cst.SimpleStatementLine] = []
+        names: list[cst.BaseExpression] = []
+        for index, test in enumerate(tests):
+            if isinstance(test, cst.Name) and test.value not in self.branch.targets:
+                names.append(test)
+                continue
+            wanted = "condition" if index == 0 else f"condition_{index + 1}"
+            name = scope.fresh_name(wanted, self.function)
+            statements.append(emit.assignment([name], test))
+            names.append(cst.Name(name))
+        return statements, names
+
+    def _selected(
+        self,
+        writer: emit.Writer,
+        target: str,
+        tests: Sequence[cst.BaseExpression],
+        use_where: bool,
+    ) -> cst.BaseExpression:
+        arms = [arm.outputs[target] for arm in self.branch.arms]
+        if use_where:
+            return emit.map_structure(arms, lambda items: writer.where(tests, items))
+        return writer.cond(tests, [self._unaliased(arm, index) for index, arm in enumerate(arms)])
+
+    def _joint(self, index: int) -> cst.Tuple:
+        arm = self.branch.arms[index]
+        values = [self._unaliased(arm.outputs[name], index) for name in self.branch.targets]
+        return cst.Tuple([cst.Element(value) for value in values])
+
+    def _unaliased(self, node: cst.BaseExpression, index: int) -> cst.BaseExpression:
+        """`torch.cond` refuses an arm that returns an input."""
+
+        def leaf(items: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
+            described = self.describe(items[0], index)
+            if isinstance(described, Profile) and described.alias:
+                return parse_template_expression("{t}.clone()", t=parenthesized(items[0]))
+            return items[0]
+
+        return emit.map_structure([node], leaf)
+
+    def _indent(self) -> int:
+        parents = parents_of(self.module)
+        depth, node = 0, self.branch.node
+        while node in parents:
+            node = parents[node]
+            depth += isinstance(node, cst.IndentedBlock)
+        return depth * len(self.module.default_indent)
+
+    def _with_comments(
+        self, statements: list[cst.SimpleStatementLine]
+    ) -> list[cst.SimpleStatementLine]:
+        """The comments of the branch, above the first of the new statements."""
+        comments = [comment for arm in self.branch.arms for comment in arm.comments]
+        lines: list[cst.EmptyLine] = []
+        node = self.branch.node
+        if isinstance(node, cst.If | cst.Match) and self.branch.statement is node:
+            lines = list(node.leading_lines) if self.guard is None else []
+        header = node.body if isinstance(node, cst.If) else None
+        if isinstance(header, cst.IndentedBlock) and header.header.comment is not None:
+            comments.remove(header.header.comment.value)
+            last = statements[-1].with_changes(trailing_whitespace=header.header)
+            statements = [*statements[:-1], last]
+        lines += [cst.EmptyLine(comment=cst.Comment(comment)) for comment in comments]
+        first = statements[0].with_changes(leading_lines=lines)
+        return [first, *statements[1:]]
+
+
+def _is_exact(value: object) -> bool:
+    """Whether a tensor of the default dtype holds this number as it is."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return abs(value) < 2**31
+    if not isinstance(value, float):
+        return False
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False
+
+
+def _assigned_name(node: cst.BaseExpression, module: cst.Module) -> str | None:
+    match parents_of(module)[node]:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            return name
+    return None
+
+
+def _in_sequence(
+    targets: Sequence[str], values: Sequence[cst.BaseExpression]
+) -> list[cst.SimpleStatementLine]:
+    """One assignment each, or one for all where a later value reads an earlier target."""
+    for index, target in enumerate(targets):
+        if any(target in scope.names_read(value) for value in values[index + 1 :]):
+            joint = cst.Tuple([cst.Element(value) for value in values], (), ())
+            return [emit.assignment(targets, joint)]
+    return [emit.assignment([t], v) for t, v in zip(targets, values, strict=True)]

@@ -1,0 +1,135 @@
+"""How a value is used: whether anything could tell a tensor from a copy of it."""
+
+import enum
+from collections.abc import Iterator
+
+import libcst as cst
+
+from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.tables import Returns
+from jitlint.analysis.tree import parents_of
+from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
+
+from . import _scope as scope
+from ._profile import PURE_LAYERS, Describer
+
+
+class Use(enum.Enum):
+    """FUNCTIONAL: only the values matter. RETURNED: the caller gets the object. KEPT: it is
+    changed, stored, or given to unknown code."""
+
+    FUNCTIONAL = 0
+    RETURNED = 1
+    KEPT = 2
+
+
+def uses_of_name(describer: Describer, name: str, without: cst.CSTNode) -> set[Use]:
+    """The uses of a variable in its function, those inside of `without` aside."""
+    function = scope.function_of(without, describer.module) or describer.module
+    inside = {id(node) for node in scope.reads(without)}
+    return {
+        use_of(describer, node)
+        for node in scope.reads(function)
+        if node.value == name and id(node) not in inside
+    }
+
+
+def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
+    """The use of the value of one expression."""
+    parents = parents_of(describer.module)
+    parent = parents[node]
+    match parent:
+        case cst.BinaryOperation() | cst.UnaryOperation() | cst.ComparisonTarget():
+            return Use.FUNCTIONAL
+        case cst.Comparison():
+            return Use.FUNCTIONAL
+        case cst.Return() | cst.Element() | cst.Tuple():
+            return Use.RETURNED if _is_returned(describer, parent) else Use.KEPT
+        case cst.Attribute():
+            return _use_of_attribute(describer, parent, parents[parent])
+        case cst.Arg():
+            call = parents[parent]
+            if isinstance(call, cst.Call) and _is_functional(describer, call):
+                return _of_result(describer, call)
+        case cst.Subscript() if not _is_stored(describer, parent):
+            return use_of(describer, parent)
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            found = uses_of_name(describer, name, parent) if name != _name(node) else {Use.KEPT}
+            return max(found, key=lambda use: use.value, default=Use.FUNCTIONAL)
+    return Use.KEPT
+
+
+def _name(node: cst.BaseExpression) -> str:
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _is_returned(describer: Describer, node: cst.CSTNode) -> bool:
+    parents = parents_of(describer.module)
+    while isinstance(node, cst.Element | cst.Tuple):
+        node = parents[node]
+    return isinstance(node, cst.Return)
+
+
+def _is_stored(describer: Describer, node: cst.Subscript) -> bool:
+    parent = parents_of(describer.module)[node]
+    return isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Del)
+
+
+def _use_of_attribute(describer: Describer, node: cst.Attribute, parent: cst.CSTNode) -> Use:
+    if isinstance(parent, cst.Call) and parent.func is node:
+        return _of_result(describer, parent) if _is_functional(describer, parent) else Use.KEPT
+    kind = describer.table.attribute(node.attr.value)
+    return Use.FUNCTIONAL if kind in (Returns.SIZE, Returns.STATIC) else Use.KEPT
+
+
+def _of_result(describer: Describer, call: cst.Call) -> Use:
+    """A view is used as its base is; everything else is a value of its own."""
+    return use_of(describer, call) if _is_view(describer, call) else Use.FUNCTIONAL
+
+
+def _is_functional(describer: Describer, call: cst.Call) -> bool:
+    match describer.test.value_of(call.func):
+        case ExternalMethod(receiver=Tensor(), name=name):
+            operator = describer.table.method(name)
+        case External(name=name):
+            operator = describer.table.function(name)
+        case ExternalInstance(name=name):
+            return name in PURE_LAYERS
+        case _:
+            return False
+    return operator is not None and not operator.mutates and not name.endswith("_")
+
+
+def _is_view(describer: Describer, call: cst.Call) -> bool:
+    match describer.test.value_of(call.func):
+        case ExternalMethod(name=name):
+            operator = describer.table.method(name)
+        case External(name=name):
+            operator = describer.table.function(name)
+        case _:
+            return False
+    return operator is not None and operator.view
+
+
+def arithmetic_partners(
+    test: TruthTest, describer: Describer, name: str, without: cst.CSTNode
+) -> Iterator[cst.BaseExpression | None]:
+    """For each use of a variable the tensor that it is combined with by an operator, or None."""
+    function = scope.function_of(without, describer.module) or describer.module
+    inside = {id(node) for node in scope.reads(without)}
+    for node in scope.reads(function):
+        if node.value == name and id(node) not in inside:
+            yield arithmetic_partner(test, describer, node)
+
+
+def arithmetic_partner(
+    test: TruthTest, describer: Describer, node: cst.BaseExpression
+) -> cst.BaseExpression | None:
+    parent = parents_of(describer.module)[node]
+    if not isinstance(parent, cst.BinaryOperation):
+        return None
+    if not isinstance(parent.operator, cst.Add | cst.Subtract | cst.Multiply | cst.Divide):
+        return None
+    other = parent.right if parent.left is node else parent.left
+    value = test.value_of(other)
+    return other if isinstance(value, Tensor) and not value.maybe else None
