@@ -1,0 +1,168 @@
+"""`while` on a tensor as `torch.while_loop`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import libcst as cst
+from libcst.helpers import parse_template_expression
+
+from jitlint.analysis.observations import TruthTest
+from jitlint.finding import Fix, Safety
+from jitlint.rule import Context
+
+from ._arms import bare
+from ._carried import Variables
+from ._flow import Place, Step, in_place_of, place_of, statements_in
+from ._predicate import Predicate, predicate
+from ._profile import Evidence, Profile, agree
+from ._scope import Spelling, fresh_name, names_read
+from ._withheld import Withheld
+
+TRAINING = "no gradient is asked for (backends refuse this loop in training without `fullgraph`)"
+
+
+def while_loop(test: TruthTest, ctx: Context, loop: cst.While) -> Fix:
+    """Never safe: training falls back to Python under `torch.compile` without `fullgraph`."""
+    place = place_of(test, ctx)
+    variables = Variables.of(place, test, statements_in(loop.body))
+    steps = variables.read_steps(statements_in(loop.body))
+    condition = predicate(variables.describer, loop.test, place.function, frozenset())
+    if condition.bindings:
+        raise Withheld("the middle of the chained comparison is costly: write two comparisons")
+    carried = variables.carried(steps, names_read(loop.test))
+    if not carried:
+        raise Withheld("the loop changes no tensor that is read after it")
+    _check_variables(variables, steps, carried)
+    conditions = {TRAINING: None, **dict.fromkeys(condition.conditions)}
+    for step in steps:
+        conditions.update(dict.fromkeys(_kept(variables, step, carried)))
+    writer = _Writer(Spelling(test.module), ctx, place, carried, condition)
+    return Fix(
+        Safety.UNSAFE,
+        f"Loop with `torch.while_loop`, right if {' and '.join(conditions)}",
+        {loop: cst.FlattenSentinel(writer.statements(loop, steps))},
+        Spelling(test.module).imports(),
+        condition.tests,
+    )
+
+
+def _check_variables(variables: Variables, steps: Sequence[Step], carried: Sequence[str]) -> None:
+    for name in carried:
+        variables.check_memory(name)
+    for step in steps:
+        numbers = [name for name in step.targets if variables.is_number(name)]
+        if numbers:
+            raise Withheld(
+                f"`{numbers[0]}` is a Python number that changes from round to round: make it a "
+                "tensor"
+            )
+        if step.augmented and step.targets[0] in carried:
+            variables.check_augmented(step)
+
+
+def _kept(variables: Variables, step: Step, carried: Sequence[str]) -> tuple[str, ...]:
+    """On what it rests that a variable keeps its kind, as `torch.while_loop` demands."""
+    found: list[str] = []
+    for name, value in zip(step.targets, step.values or (), strict=False):
+        if name not in carried:
+            continue
+        described = [
+            variables.describer.describe(each, step.statement) for each in (cst.Name(name), value)
+        ]
+        profiles = [each for each in described if isinstance(each, Profile)]
+        if len(profiles) < 2:
+            raise Withheld(f"`{name}` is not a tensor throughout the loop")
+        new = replace(profiles[1], sources=profiles[0].sources)
+        conditions = agree([profiles[0], new], Evidence()).conditions
+        found += [each.replace("both arms have one", f"`{name}` keeps its") for each in conditions]
+    return tuple(found)
+
+
+class _Writer:
+    def __init__(
+        self,
+        spelling: Spelling,
+        ctx: Context,
+        place: Place,
+        carried: Sequence[str],
+        condition: Predicate,
+    ) -> None:
+        self._spelling = spelling
+        self._ctx = ctx
+        self._place = place
+        self._carried = carried
+        self._condition = condition
+
+    def statements(self, loop: cst.While, steps: Sequence[Step]) -> list[cst.BaseStatement]:
+        """One statement where the body is one assignment, else two functions before it."""
+        if len(steps) == 1 and steps[0].values is not None and len(steps[0].targets) == 1:
+            value = bare(_unaliased(steps[0].values[0]))
+            body = cst.Tuple([cst.Element(value, cst.Comma())])
+            functions = [self._lambda(self._condition.node), self._lambda(body)]
+            call = self._call(functions)
+            return [in_place_of(loop, call, [loop.body])]
+        return self._with_functions(loop, steps)
+
+    def _lambda(self, body: cst.BaseExpression) -> cst.Lambda:
+        return cst.Lambda(self._parameters(), body)
+
+    def _parameters(self) -> cst.Parameters:
+        return cst.Parameters([cst.Param(cst.Name(name)) for name in self._carried])
+
+    def _names(self) -> cst.Tuple:
+        elements = [cst.Element(cst.Name(name)) for name in self._carried]
+        if len(elements) == 1:
+            elements = [cst.Element(cst.Name(self._carried[0]), cst.Comma())]
+        return cst.Tuple(elements)
+
+    def _call(self, functions: Sequence[cst.BaseExpression]) -> cst.SimpleStatementLine:
+        call = parse_template_expression(
+            "{loop}({condition}, {body}, {carried})",
+            self._ctx.module.config_for_parsing,
+            loop=self._spelling.of("while_loop"),
+            condition=functions[0],
+            body=functions[1],
+            carried=self._names(),
+        )
+        targets = self._names()
+        if len(self._carried) > 1:
+            targets = targets.with_changes(lpar=[], rpar=[])
+        return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(targets)], call)])
+
+    def _with_functions(self, loop: cst.While, steps: Sequence[Step]) -> list[cst.BaseStatement]:
+        names = [fresh_name(each, self._place.function) for each in ("unfinished", "advance")]
+        test = self._function(names[0], [], self._condition.node)
+        body = self._function(names[1], self._body(steps), self._names())
+        call = self._call([cst.Name(name) for name in names])
+        blank = [cst.EmptyLine(indent=False)]
+        return [
+            test.with_changes(leading_lines=[*(loop.leading_lines or blank)]),
+            body.with_changes(leading_lines=blank),
+            call.with_changes(leading_lines=blank),
+        ]
+
+    def _body(self, steps: Sequence[Step]) -> list[cst.BaseStatement]:
+        """The results must not be the arguments themselves."""
+        found: list[cst.BaseStatement] = []
+        for step in steps:
+            if step.values is None:
+                found.append(step.statement)
+            else:
+                found.append(step.with_values([_unaliased(value) for value in step.values]))
+        return found
+
+    def _function(
+        self, name: str, body: Sequence[cst.BaseStatement], result: cst.BaseExpression
+    ) -> cst.FunctionDef:
+        if isinstance(result, cst.Tuple) and len(result.elements) > 1:
+            result = result.with_changes(lpar=[], rpar=[])
+        returned = cst.SimpleStatementLine([cst.Return(result)])
+        return cst.FunctionDef(
+            cst.Name(name), self._parameters(), cst.IndentedBlock([*body, returned])
+        )
+
+
+def _unaliased(value: cst.BaseExpression) -> cst.BaseExpression:
+    if isinstance(value, cst.Name):
+        return parse_template_expression("{value}.clone()", value=value)
+    return value
