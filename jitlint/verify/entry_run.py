@@ -130,15 +130,19 @@ class EntryRun:
 
     def _run_edges(self, edges: Sequence[Given]) -> None:
         """Drops the derived edge cases on which the old code does not come to an end."""
+        endless = []
         for given in edges:
             try:
                 with time_limit(EDGE_SECONDS):
                     (outcome,) = self.old.eagerly([given])
             except TookTooLongError:
-                self.findings.note(f"{given.label} left out: the old code did not end in time")
+                endless.append(given.label)
                 continue
             self.givens.append(given)
             self.expected.append(outcome)
+        if endless:
+            labels = ", ".join(endless)
+            self.findings.note(f"left out, as the old code did not end in time: {labels}")
 
     def _drop_unfit(self) -> None:
         """Code that never takes leaves that require grad is not judged by them."""
@@ -261,7 +265,8 @@ class EntryRun:
 
     def _not_one_graph(self, mode: Mode, message: str) -> None:
         if self.findings.after.breaks:
-            self.findings.note(f"{mode.label}: other breaks are left: {message}")
+            title = message.partition(" Explanation:")[0]
+            self.findings.note(f"{mode.label}: other breaks are left ({title})")
         else:
             self.findings.refute(
                 f"{self.entry.name} ({mode.label}): does not compile as one graph, "

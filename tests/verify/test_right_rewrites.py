@@ -232,6 +232,24 @@ def _second(x):
 second = fast(_second)
 """,
     ),
+    "assertion_that_dynamo_rewrites": (
+        PLAIN
+        + """
+@torch.compile
+def step(x):
+    assert x.sum() > -100, "too small"
+    if <T>x.sum() > 0:
+        return x * 3
+    return x + 1
+""",
+        PLAIN
+        + """
+@torch.compile
+def step(x):
+    assert x.sum() > -100, "too small"
+    return torch.where(x.sum() > 0, x * 3, x + 1)
+""",
+    ),
     "break_elsewhere_is_left": (
         PLAIN
         + """
@@ -286,3 +304,8 @@ def test_breaks_that_the_fix_leaves_alone_are_reported(reports):
     report = reports["break_elsewhere_is_left"]
     assert [item.code for item in report.entries[0].breaks_after] == ["GB0059"]
     assert "breaks 2 → 1" in report.reason
+
+
+def test_what_the_compiler_changes_by_itself_is_told_and_not_blamed_on_the_fix(reports):
+    reason = reports["assertion_that_dynamo_rewrites"].reason
+    assert "eager itself changes the exception of step, in the old code too" in reason
