@@ -144,12 +144,12 @@ def parse_ast(text: str) -> ast.Module:
         raise UnparsableError(str(error)) from error
 
 
-def parse_module(text: str) -> cst.Module:
+def parse_module(text: str, depth: int) -> cst.Module:
     """The LibCST tree; raises UnparsableError. Call it inside `deep.run`.
 
-    LibCST's own parser has no limit on nesting, and takes quadratic time for it.
+    `depth` is how deeply the program is nested: LibCST's own parser has no limit on that,
+    and takes quadratic time for it.
     """
-    depth = _depth(parse_ast(text))
     if depth > MAX_DEPTH:
         raise UnparsableError(
             f"the code is nested {depth} levels deep; jitlint reads up to {MAX_DEPTH}"
@@ -164,18 +164,6 @@ def parse_module(text: str) -> cst.Module:
         ) from error
     except (RecursionError, MemoryError) as error:
         raise UnparsableError("the code is nested too deeply to be analysed") from error
-
-
-def _depth(tree: ast.AST) -> int:
-    depth = 0
-    level: list[ast.AST] = [tree]
-    while level:
-        depth += 1
-        longest = max((len(n.values) for n in level if isinstance(n, ast.BoolOp)), default=0)
-        if longest > MAX_DEPTH:  # flat here, nested in LibCST
-            return longest
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return depth
 
 
 @functools.cache

@@ -645,10 +645,8 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -
     statics = [value for value in values if isinstance(value, Static)]
     if len(statics) == len(values) and statics:
         strongest = max(statics, key=lambda value: value.source.value)
-        if strongest.source is not Source.PYTHON and any(
-            not is_constant(value) for value in statics
-        ):
-            frame.observe(node, Static(source=strongest.source), Construct.BUILTIN, node)  # type: ignore[arg-type]
+        if strongest.source is Source.SHAPE and not is_constant(strongest):
+            frame.observe(node, SHAPE, Construct.BUILTIN, node)  # type: ignore[arg-type]
         return Static(source=strongest.source, read=strongest.read)
     return UNKNOWN
 

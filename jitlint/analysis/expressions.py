@@ -1,6 +1,8 @@
 """Expressions: the abstract value of each kind, and what Python tests for truth."""
 
+import ast
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -117,8 +119,13 @@ def _is_training(node: cst.BaseExpression) -> bool:
 # -- leaves --------------------------------------------------------------------------------
 
 
+CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE}
+
+
 def _name(frame: Frame, node: cst.Name) -> Value:
     name = node.value
+    if name in CONSTANTS:
+        return CONSTANTS[name]
     if name in frame.variables:
         return frame.variables[name]
     closure = frame.closure
@@ -127,16 +134,21 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     return frame.machine.global_value(frame.module, name)
 
 
-def _literal(frame: Frame, node: cst.Integer | cst.Float) -> Value:
-    return Static(node.evaluated_value)
+@lru_cache(maxsize=4096)
+def _constant(text: str) -> Static:
+    """The value of a literal; LibCST would parse it again each time it is asked."""
+    value = ast.literal_eval(text)
+    return Static(value) if isinstance(value, int | float | str) else STATIC
 
 
-def _string(frame: Frame, node: cst.SimpleString | cst.ConcatenatedString) -> Value:
-    value = node.evaluated_value
-    if isinstance(node, cst.ConcatenatedString):
-        for part in (node.left, node.right):
-            evaluate(frame, part)
-    return Static(value) if isinstance(value, str) else STATIC
+def _literal(frame: Frame, node: cst.Integer | cst.Float | cst.SimpleString) -> Value:
+    return _constant(node.value)
+
+
+def _concatenated(frame: Frame, node: cst.ConcatenatedString) -> Value:
+    parts = [evaluate(frame, part) for part in (node.left, node.right)]
+    texts = [part.const for part in parts if isinstance(part, Static)]
+    return Static("".join(texts)) if all(isinstance(text, str) for text in texts) else STATIC
 
 
 def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
@@ -513,7 +525,7 @@ EXPRESSIONS: dict[type[cst.CSTNode], Callable[[Frame, Any], Value]] = {
     cst.BooleanOperation: _boolean,
     cst.Call: _call,
     cst.Comparison: _comparison,
-    cst.ConcatenatedString: _string,
+    cst.ConcatenatedString: _concatenated,
     cst.Dict: _dict,
     cst.DictComp: _dict_comprehension,
     cst.Ellipsis: _static,
@@ -530,7 +542,7 @@ EXPRESSIONS: dict[type[cst.CSTNode], Callable[[Frame, Any], Value]] = {
     cst.NamedExpr: _walrus,
     cst.Set: _set,
     cst.SetComp: _comprehension,
-    cst.SimpleString: _string,
+    cst.SimpleString: _literal,
     cst.Subscript: _subscript,
     cst.Tuple: _tuple,
     cst.UnaryOperation: _unary,

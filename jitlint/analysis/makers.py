@@ -49,8 +49,6 @@ CUT_OFFS = frozenset(
         "torch.compiler.disable",
         "torch._dynamo.disable",
         "torch._disable_dynamo",
-        "torch.jit.ignore",
-        "torch.jit.unused",
         "torch.library.custom_op",
         "torch.library.triton_op",
         "torch.compiler.allow_in_graph",

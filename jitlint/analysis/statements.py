@@ -162,7 +162,8 @@ def _delete(frame: Frame, node: cst.Del) -> bool:
 
 
 def _expression(frame: Frame, node: cst.Expr) -> bool:
-    evaluate(frame, node.value)
+    if not isinstance(node.value, cst.SimpleString):
+        evaluate(frame, node.value)
     return True
 
 

@@ -30,7 +30,8 @@ class ModuleFacts:
 
     `mentions` holds the dotted names, resolved through the file's imports, of everything
     that is read or called; `methods` the names of methods called on anything; `imports`
-    the targets of all imports; `lines` where functions and methods are defined.
+    the targets of all imports; `lines` where functions and methods are defined. `depth`
+    is how deeply the tree is nested.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class ModuleFacts:
     imports: frozenset[str] = frozenset()
     classes: tuple[str, ...] = ()
     lines: dict[str, int] = field(default_factory=dict)
+    depth: int = 0
 
 
 def index(tree: ast.Module, package: str) -> ModuleFacts:
@@ -151,18 +153,18 @@ def _collect_mentions(tree: ast.Module, package: str, facts: ModuleFacts) -> Non
     imports: set[str] = set()
     chains: list[ast.Attribute | ast.Name] = []
     methods: set[str] = set()
-    for node in ast.walk(tree):
+    for facts.depth, node in walk(tree):
         match node:
+            case ast.Attribute() | ast.Name():
+                chains.append(node)
+            case ast.Call(func=ast.Attribute(attr=name)):
+                methods.add(name)
             case ast.Import() | ast.ImportFrom():
                 for name, binding in imported_names(node, package, stars):
                     imported.setdefault(name, binding.target)
                     imports.add(binding.target)
                 if isinstance(node, ast.Import):
                     imports.update(alias.name for alias in node.names)
-            case ast.Attribute() | ast.Name():
-                chains.append(node)
-            case ast.Call(func=ast.Attribute(attr=name)):
-                methods.add(name)
     mentions = set()
     for chain in chains:
         dotted = dotted_name(chain)
@@ -172,6 +174,29 @@ def _collect_mentions(tree: ast.Module, package: str, facts: ModuleFacts) -> Non
     facts.mentions = frozenset(mentions)
     facts.methods = frozenset(methods)
     facts.imports = frozenset(imports | set(stars))
+
+
+def walk(tree: ast.AST) -> Iterator[tuple[int, ast.AST]]:
+    """All nodes, outer ones first, with their depth in LibCST's tree.
+
+    `a and b and c` is flat here and nested there.
+    """
+    level = [tree]
+    depth = 0
+    while level:
+        depth += max(1, *(len(n.values) for n in level if isinstance(n, ast.BoolOp)), 1)
+        below: list[ast.AST] = []
+        for node in level:
+            yield depth, node
+            for name in node._fields:
+                if name == "ctx":
+                    continue
+                value = getattr(node, name, None)
+                if isinstance(value, ast.AST):
+                    below.append(value)
+                elif isinstance(value, list):
+                    below.extend(item for item in value if isinstance(item, ast.AST))
+        level = below
 
 
 def dotted_name(node: ast.expr) -> str:

@@ -13,6 +13,7 @@ from jitlint.analysis.makers import makers
 from jitlint.analysis.tree import positions_of
 from jitlint.analysis.statements import execute
 from jitlint.analysis.values import (
+    STATIC,
     TENSOR,
     UNKNOWN,
     BoundMethod,
@@ -305,6 +306,8 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
     names = [parameter.name.value for parameter in info.parameters]
     if entry.receiver is not None and names:
         bound[names.pop(0)] = entry.receiver
+    for name in names:
+        bound[name] = _any_mode(bound[name])
     given = _given_inputs(machine, entry)
     for position, name in enumerate(names):
         value = given[position] if position < len(given) else UNKNOWN
@@ -313,6 +316,13 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
         elif isinstance(bound[name], Unknown):
             bound[name] = _without_evidence(machine, entry, position, name)
     return bound
+
+
+def _any_mode(value: Value) -> Value:
+    """Callers of an entry may choose any mode; flags are mostly left at their default."""
+    if isinstance(value, Static) and isinstance(value.const, int | float | str):
+        return value if isinstance(value.const, bool) else STATIC
+    return value
 
 
 def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:

@@ -97,7 +97,7 @@ class Module:
 
         Raises UnparsableError.
         """
-        return sources.parse_module(sources.decode(self.source).text)
+        return sources.parse_module(sources.decode(self.source).text, self.facts.depth)
 
     @cached_property
     def _definitions(self) -> "_Definitions":
