@@ -5,16 +5,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitlint import fixing, stages, writing
+from jitlint import stages, writing
 from jitlint.config import Settings
 from jitlint.discovery import Problem
 from jitlint.finding import Diagnostic, Severity
-from jitlint.fixing import FileFix
 from jitlint.run_cache import RunCache
 from jitlint.source import Source
 from jitlint.stages import Pass, Progress, Rules, silent
+from jitlint.syntax import SyntaxChecker
 
 if TYPE_CHECKING:
+    from jitlint.fixing import FileFix
     from jitlint.verify import Report
 
 
@@ -57,9 +58,13 @@ def check(
     if cache is not None and (entry := cache.load()) is not None:
         diagnostics, analysed, read = entry
         return CheckResult(diagnostics, tuple(found), analysed, tuple(problems), read)
-    result = _result(stages.run_pass(files, settings, rules, progress), found, problems, stdin)
-    if cache is not None and len(result.problems) == len(problems):
-        cache.store(result.diagnostics, result.analysed, result.read)
+    syntax = SyntaxChecker(None if cache is None else cache.folder)
+    done = stages.run_pass(files, settings, rules, progress, syntax=syntax)
+    result = _result(done, found, problems, stdin)
+    if cache is not None:
+        if len(result.problems) == len(problems):
+            cache.store(result.diagnostics, result.analysed, result.read)
+        syntax.save()
     return result
 
 
@@ -70,7 +75,7 @@ class FixResult:
     `withheld` gives the reason for each remaining diagnostic whose fix was not applied.
     """
 
-    files: tuple[FileFix, ...]
+    files: "tuple[FileFix, ...]"
     check: CheckResult
     withheld: Mapping[Diagnostic, str]
 
@@ -85,6 +90,8 @@ def fix(
     progress: Progress = silent,
 ) -> FixResult:
     """Applies the fixes that `settings` allows; a refuted one is never written."""
+    from jitlint import fixing  # LibCST's codemods take long to import
+
     found, files, problems = stages.gather(paths, settings, stdin, progress)
     plan = fixing.plan(files, settings, rules, progress)
     problems += plan.problems
@@ -99,7 +106,7 @@ def fix(
     )
 
 
-def _write(fixed: FileFix) -> list[Problem]:
+def _write(fixed: "FileFix") -> list[Problem]:
     source = fixed.source
     try:
         writing.replace_content(source.path, source.data, fixed.new)
@@ -146,6 +153,7 @@ def verify(
     progress: Progress = silent,
 ) -> VerifyResult:
     """Compiles and runs the analysed files, before and after all their fixes."""
+    from jitlint import fixing
     from jitlint import verify as verifier
 
     _, files, problems = stages.gather(paths, settings, stdin, progress)

@@ -16,6 +16,7 @@ from jitlint.finding import Diagnostic, Fix, Safety, Verdict
 from jitlint.positions import Positions
 from jitlint.source import NotWritableError, Source, UnparsableError
 from jitlint.stages import CheckedFile, Located, Pass, Progress, Rules
+from jitlint.syntax import SyntaxChecker
 
 if TYPE_CHECKING:
     from jitlint.verify import Options, Report
@@ -177,6 +178,7 @@ class _Planner:
         self._rules = rules
         self._refusals = refusals
         self._progress = progress
+        self._syntax = SyntaxChecker()
         self._first: Pass | None = None
         self.attributed: set[str] = set()
         """Files whose fixes were already tried one by one."""
@@ -243,7 +245,14 @@ class _Planner:
         return self._first
 
     def _analyse(self, files: Sequence[Source]) -> Pass:
-        return stages.run_pass(files, self._settings, self._rules, self._progress, keep_trees=True)
+        return stages.run_pass(
+            files,
+            self._settings,
+            self._rules,
+            self._progress,
+            syntax=self._syntax,
+            keep_trees=True,
+        )
 
     def _chosen(self, file: CheckedFile) -> list[Located]:
         return [each for each in file.located if self._reason_against(file, each) == ""]

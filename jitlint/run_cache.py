@@ -41,8 +41,8 @@ class RunCache:
     def __init__(
         self, settings: Settings, rules: Mapping[str, type[Rule]], files: Sequence[Source]
     ) -> None:
-        self._folder = settings.root / FOLDER
-        self._path = self._folder / f"{_key(settings, rules, files)}.json"
+        self.folder = settings.root / FOLDER
+        self._path = self.folder / f"{_key(settings, rules, files)}.json"
 
     def load(self) -> Entry | None:
         """The result of the same run; None if there is none, or it cannot be read."""
@@ -69,17 +69,17 @@ class RunCache:
             self._prune()
 
     def _make_folder(self) -> None:
-        if self._folder.is_dir():
+        if self.folder.is_dir():
             return
-        self._folder.mkdir()
-        (self._folder / ".gitignore").write_text("*\n", "utf-8")
-        (self._folder / "CACHEDIR.TAG").write_text(
+        self.folder.mkdir()
+        (self.folder / ".gitignore").write_text("*\n", "utf-8")
+        (self.folder / "CACHEDIR.TAG").write_text(
             "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of jitlint.\n",
             "utf-8",
         )
 
     def _prune(self) -> None:
-        entries = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        entries = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for path in entries[:-MAX_ENTRIES]:
             path.unlink()
 

@@ -17,6 +17,7 @@ from jitlint.positions import Positions
 from jitlint.rule import Rule
 from jitlint.selection import Names, PerFile
 from jitlint.source import Source, UnparsableError
+from jitlint.syntax import SyntaxChecker
 
 Rules = Mapping[str, type[Rule]]
 Progress = Callable[[str], None]
@@ -95,20 +96,28 @@ def run_pass(
     rules: Rules,
     progress: Progress = silent,
     *,
+    syntax: SyntaxChecker | None = None,
     keep_trees: bool = False,
 ) -> Pass:
     """Trees take much memory; only edits need them after the pass."""
-    return deep.run(_Run(settings, rules, progress, keep_trees).over, files)
+    run = _Run(settings, rules, progress, syntax or SyntaxChecker(), keep_trees)
+    return deep.run(run.over, files)
 
 
 class _Run:
     """The stages from sources to diagnostics, for one selection of rules."""
 
     def __init__(
-        self, settings: Settings, rules: Rules, progress: Progress, keep_trees: bool
+        self,
+        settings: Settings,
+        rules: Rules,
+        progress: Progress,
+        syntax: SyntaxChecker,
+        keep_trees: bool,
     ) -> None:
         self._settings = settings
         self._progress = progress
+        self._syntax = syntax
         self._keep_trees = keep_trees
         self._known = known_rules(rules)
         names = Names.of(self._known)
@@ -119,7 +128,7 @@ class _Run:
 
     def over(self, files: Sequence[Source]) -> Pass:
         self._progress(f"reading {len(files)} files")
-        broken = {file.path: error for file in files if (error := _unparsable(file))}
+        broken = self._syntax.errors(files)
         intact = [file for file in files if file.path not in broken]
         checked: dict[Path, CheckedFile] = {}
         read: set[Path] = set()
@@ -190,14 +199,6 @@ def internal_error(path: str, trace: str) -> Problem:
     last = trace.strip().splitlines()[-1]
     message = f"internal error: {last}; this is a mistake of jitlint, please report it"
     return Problem(path, message, trace)
-
-
-def _unparsable(file: Source) -> UnparsableError | None:
-    try:
-        sources.parse_ast(sources.decode(file.data).text)
-    except UnparsableError as error:
-        return error
-    return None
 
 
 def _syntax_error(file: Source, error: UnparsableError) -> Diagnostic:

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -10,9 +11,11 @@ from jitlint import source as sources
 from jitlint.config import Settings
 from jitlint.engine import FixResult
 from jitlint.finding import Verdict
-from jitlint.fixing import FileFix
 from jitlint.report.lines import Segment, clean, emit, emit_statistics, headline, plural
 from jitlint.source import Text
+
+if TYPE_CHECKING:
+    from jitlint.fixing import FileFix
 
 VERDICT_STYLES = {
     Verdict.VERIFIED: "green",
@@ -38,7 +41,7 @@ def write(result: FixResult, console: Console, settings: Settings) -> None:
         emit(console, *_summary(result))
 
 
-def _file_line(fixed: FileFix) -> list[Segment]:
+def _file_line(fixed: "FileFix") -> list[Segment]:
     rules = Counter(each.rule for each in fixed.applied)
     words = ", ".join(f"{rule}: {count}" for rule, count in sorted(rules.items()))
     segments: list[Segment] = [(clean(fixed.source.name), "bold"), (f": fixed {words}", "")]
@@ -59,7 +62,7 @@ def _summary(result: FixResult) -> list[Segment]:
     return [(f"{fixed}; {left}.", "bold")]
 
 
-def diff(fixed: FileFix) -> bytes:
+def diff(fixed: "FileFix") -> bytes:
     """A unified diff in the encoding of the file, as `git apply` and `patch -p1` take it."""
     old = sources.decode(fixed.source.data)
     new = sources.decode(fixed.new)
