@@ -30,9 +30,9 @@ def runs(here, monkeypatch):
     count = []
     run_pass = stages.run_pass
 
-    def counting(*args):
+    def counting(*args, **options):
         count.append(1)
-        return run_pass(*args)
+        return run_pass(*args, **options)
 
     monkeypatch.setattr(stages, "run_pass", counting)
     return count
