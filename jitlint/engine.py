@@ -171,7 +171,10 @@ def verify(
     ]
     reports = verifier.verify(requests, fixing.verify_options(settings, len(requests)), progress)
     return VerifyResult(
-        reports=tuple(reports),
+        reports=tuple(
+            replace(report, path=Path(each.source.name))
+            for each, report in zip(chosen, reports, strict=True)
+        ),
         changed=tuple(each.new != each.source.data for each in chosen),
         problems=(*problems, *plan.problems, *plan.after.problems),
     )

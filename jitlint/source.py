@@ -131,12 +131,9 @@ def parse_ast(text: str) -> ast.Module:
             return ast.parse(text)
     except SyntaxError as error:
         reason = error.msg or "invalid syntax"
-        if "too many nested" in reason or "too many levels" in reason:
-            raise UnparsableError(f"{reason}; Python itself refuses this file") from error
+        version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
         raise UnparsableError(
-            f"{reason} (Python {sys.version_info[0]}.{sys.version_info[1]})",
-            error.lineno or 1,
-            error.offset or 1,
+            f"{reason} ({version})", error.lineno or 1, error.offset or 1
         ) from error
     except (RecursionError, MemoryError) as error:
         raise UnparsableError("the code is nested too deeply to be parsed") from error

@@ -242,7 +242,9 @@ def test_verify_judges_all_fixes_and_writes_nothing(run, write, monkeypatch):
     assert done.exit_code == 1
     assert path.read_text() == "foo = 3.14\n"
     assert [request.new for request in requests] == [b"import math\n\nbar = math.pi\n"]
-    assert json.loads(done.stdout)["summary"] == {"verified": 0, "refuted": 1, "unverified": 0}
+    content = json.loads(done.stdout)
+    assert content["summary"] == {"verified": 0, "refuted": 1, "unverified": 0}
+    assert content["reports"][0]["path"] == "a.py"
 
 
 def test_rules_are_listed(run):
@@ -384,3 +386,42 @@ def test_names_that_are_not_utf8_are_printed(here):
     assert re.match(r"\\xdcff\.py:1:5: error", done.stdout)
     done = jitlint_process("check", "--no-cache", "--format", "json")
     assert json.loads(done.stdout)["findings"][0]["path"] == "\udcff.py"
+
+
+HOSTILE = {
+    "bom.py": b"\xef\xbb\xbfimport torch\n",
+    "brackets.py": b"import torch\nx = " + b"(" * 500 + b")" * 500,
+    "crlf.py": b"import torch\r\n\r\n",
+    "empty.py": b"",
+    "latin.py": b"# \xe9\nimport torch\n",
+    "large.py": b"x = 1  # torch\n" * 140_000,
+    "minus.py": b"import torch\nx = " + b"-" * 500 + b"1\n",
+    "null.py": b"import torch\n\0\n",
+    "syntax.py": b"import torch\ndef f(:\n",
+    "tabs.py": b"import torch\nif torch:\n\tx = 1\n",
+    "x.py/inner.py": b"import torch\n)\n",
+}
+
+
+def test_a_folder_of_hostile_files_is_checked_to_its_end(here, write):
+    for name, data in HOSTILE.items():
+        write(name, data)
+    (here / "dangling.py").symlink_to("gone.py")
+    os.mkfifo(here / "pipe.py")
+    for arguments in (["check", "--format", "concise", "--no-cache"], ["fix", "--quiet"]):
+        done = jitlint_process(*arguments)
+        assert done.returncode == 2
+        places = re.findall(r"^(\S+: error) syntax-error", done.stdout, re.MULTILINE)
+        assert places == [
+            "brackets.py:2:205: error",
+            "latin.py:1:3: error",
+            "null.py:2:1: error",
+            "syntax.py:2:7: error",
+            "x.py/inner.py:2:1: error",
+        ]
+        assert done.stderr.splitlines() == [
+            "jitlint: pipe.py: not a regular file; it was not read",
+            "jitlint: dangling.py: a link to `gone.py`, which cannot be reached; "
+            "mend or remove the link",
+        ]
+    assert {name: (here / name).read_bytes() for name in HOSTILE} == HOSTILE

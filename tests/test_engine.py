@@ -130,11 +130,11 @@ HOSTILE = {
     "python 2": (b"print foo\n", (1, 1, "syntax-error", "Missing parentheses in call to *")),
     "brackets nested 500 deep": (
         b"x = " + b"[" * NESTED + b"foo" + b"]" * NESTED + b"\n",
-        (1, 1, "syntax-error", "too many nested parentheses*"),
+        (1, 205, "syntax-error", "too many nested parentheses (Python *)"),
     ),
     "blocks nested 500 deep": (
         b"".join(b" " * level + b"if x:\n" for level in range(NESTED)) + b" " * NESTED + b"foo\n",
-        (1, 1, "syntax-error", "too many levels of indentation*"),
+        (101, 1, "syntax-error", "too many levels of indentation (Python *)"),
     ),
     "operators nested 500 deep": (
         b"foo = " + b"x + " * NESTED + b"1\n",
