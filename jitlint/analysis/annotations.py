@@ -153,9 +153,7 @@ def _union(members: list[Value]) -> Value:
         return NONE
     result = solid[0]
     for member in solid[1:]:
-        if is_tensor(result) != is_tensor(member) and not (
-            member == STATIC or result == STATIC
-        ):
+        if is_tensor(result) != is_tensor(member) and not (member == STATIC or result == STATIC):
             return UNKNOWN
         result = join(result, member)
     return join(result, NONE) if len(solid) < len(members) else result

@@ -1,7 +1,7 @@
 """Calls: what Python's builtins, framework functions and methods return."""
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -12,6 +12,7 @@ from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct
+from jitlint.analysis.operators import provenance
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     BOOL_TENSOR,
@@ -94,7 +95,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     return ExternalMethod(receiver, node.attr.value)
 
 
-def evaluate_arguments(frame: Frame, nodes: "tuple[cst.Arg, ...] | list[cst.Arg]") -> Arguments:
+def evaluate_arguments(frame: Frame, nodes: Iterable[cst.Arg]) -> Arguments:
     arguments = Arguments()
     for node in nodes:
         value = evaluate(frame, node.value)
@@ -115,7 +116,7 @@ def evaluate_arguments(frame: Frame, nodes: "tuple[cst.Arg, ...] | list[cst.Arg]
     return arguments
 
 
-def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
+def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpression) -> Value:
     """Call an abstract value."""
     machine = frame.machine
     match callee:
@@ -167,7 +168,7 @@ def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Va
 
 
 def _call_module(
-    frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.CSTNode
+    frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     if instance.name == "torch.nn.Sequential" and instance.children:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
@@ -255,7 +256,7 @@ def _elementwise_rank(arguments: Arguments) -> int | None:
     return max(known) if known and len(known) == len(ranks) else None
 
 
-def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     """Call a name of a library."""
     handler = HANDLERS.get(name)
     if handler is not None:
@@ -296,7 +297,7 @@ def _children(arguments: Arguments) -> tuple[Value, ...]:
 
 
 def call_method(
-    frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.CSTNode
+    frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
     match receiver:
@@ -350,7 +351,11 @@ def _static_method(receiver: Static, name: str) -> Value:
 
 
 def _list_method(
-    frame: Frame, receiver: Tuple | Sequence, name: str, arguments: Arguments, node: cst.CSTNode
+    frame: Frame,
+    receiver: Tuple | Sequence,
+    name: str,
+    arguments: Arguments,
+    node: cst.BaseExpression,
 ) -> Value:
     element = element_of(receiver)
     match name:
@@ -367,9 +372,13 @@ def _list_method(
         case "copy":
             return receiver
         case "sort":
-            _observe_order(frame, element, arguments, node)
+            _observe_order(frame, element, arguments, node, Construct.SORT)
             return NONE
-        case "index" | "count":
+        case "index" | "remove":
+            if arguments.positional and is_tensor(arguments.positional[0]):
+                frame.observe(node, BOOL_TENSOR, Construct.BUILTIN, node)
+            return STATIC
+        case "count":
             return STATIC
     return UNKNOWN
 
@@ -380,7 +389,7 @@ def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
     return Sequence(element_of(Tuple((element_of(receiver), added))))
 
 
-def _rebind(frame: Frame, node: cst.CSTNode, value: Value) -> None:
+def _rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
     """A list that grew is a new value of the variable that holds it."""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         path = evaluate_target_path(node.func.value)
@@ -389,16 +398,16 @@ def _rebind(frame: Frame, node: cst.CSTNode, value: Value) -> None:
 
 
 def _dict_method(
-    frame: Frame, receiver: Dict, name: str, arguments: Arguments, node: cst.CSTNode
+    frame: Frame, receiver: Dict, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     values = [value for _, value in receiver.items]
     joined = element_of(Tuple(tuple(values))) if values else receiver.default
     match name:
         case "get" | "pop" | "setdefault":
             key = arguments.positional[0] if arguments.positional else UNKNOWN
-            found = receiver.get(key.const) if is_constant(key) else joined  # type: ignore[attr-defined]
+            found = receiver.get(key.const) if is_constant(key) else joined
             default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
-            if is_constant(key) and key.const in dict(receiver.items):  # type: ignore[attr-defined]
+            if is_constant(key) and key.const in dict(receiver.items):
                 return found
             return join(found, default)
         case "items":
@@ -422,7 +431,7 @@ KEEPS_MODULE = {
 
 
 def _inherited_method(
-    frame: Frame, receiver: Instance, name: str, arguments: Arguments, node: cst.CSTNode
+    frame: Frame, receiver: Instance, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     """A method that an object of a project class has from a class of a library."""
     machine = frame.machine
@@ -448,7 +457,11 @@ def _inherited_method(
 
 
 def _module_method(
-    frame: Frame, receiver: ExternalInstance, name: str, arguments: Arguments, node: cst.CSTNode
+    frame: Frame,
+    receiver: ExternalInstance,
+    name: str,
+    arguments: Arguments,
+    node: cst.BaseExpression,
 ) -> Value:
     match name:
         case "forward" | "__call__":
@@ -482,7 +495,7 @@ def _unknown_method(frame: Frame, receiver: Value, name: str, arguments: Argumen
 
 # -- builtins and other functions that need more than a table row ---------------------------
 
-Handler = Callable[[Frame, str, Arguments, cst.CSTNode], Value]
+Handler = Callable[[Frame, str, Arguments, cst.BaseExpression], Value]
 HANDLERS: dict[str, Handler] = {}
 
 
@@ -500,17 +513,17 @@ def _first(arguments: Arguments) -> Value:
 
 
 @handles("builtins.any", "builtins.all")
-def _any(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _any(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     elements = _first(arguments)
     value = elements if is_tensor(elements) else element_of(elements)
     if is_tensor(value):
-        frame.observe(node, value, Construct.BUILTIN, node)  # type: ignore[arg-type]
+        frame.observe(node, value, Construct.BUILTIN, node)
         return Static(source=Source.DATA, read=Read(name.removeprefix("builtins.")))
     return STATIC
 
 
 @handles("builtins.bool", "builtins.int", "builtins.float", "builtins.complex")
-def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     kind = name.removeprefix("builtins.")
     if isinstance(value, Optional):
@@ -528,7 +541,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 
 @handles("builtins.len")
-def _len(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     if is_tensor(value):
         return SHAPE
@@ -536,7 +549,7 @@ def _len(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Va
 
 
 @handles("builtins.isinstance", "builtins.issubclass")
-def _isinstance(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _isinstance(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if name == "builtins.isinstance" and isinstance(node, cst.Call) and len(node.args) == 2:
         classes = narrowing.classes_of(frame, node.args[1].value)
         decided = narrowing.instance_of(frame, _first(arguments), classes)
@@ -546,16 +559,16 @@ def _isinstance(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode
 
 
 @handles("torch.is_tensor")
-def _is_tensor(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _is_tensor(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     decided = narrowing.instance_of(frame, _first(arguments), [External("torch.Tensor")])
     return STATIC if decided is None else Static(decided)
 
 
 @handles("builtins.getattr")
-def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     values = arguments.positional
-    if len(values) >= 2 and is_constant(values[1]) and isinstance(values[1].const, str):  # type: ignore[attr-defined]
-        found = frame.machine.attribute(frame, values[0], values[1].const)  # type: ignore[attr-defined]
+    if len(values) >= 2 and is_constant(values[1]) and isinstance(values[1].const, str):
+        found = frame.machine.attribute(frame, values[0], values[1].const)
         if len(values) == 3 and isinstance(found, Unknown):
             return UNKNOWN
         return found
@@ -563,40 +576,40 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 
 @handles("builtins.range")
-def _range(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest))
 
 
 @handles("builtins.enumerate")
-def _enumerate(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _enumerate(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return Sequence(Tuple((STATIC, element_of(_first(arguments)))))
 
 
 @handles("builtins.zip", "itertools.product", "itertools.zip_longest")
-def _zip(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _zip(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if arguments.rest is not None:
         return UNKNOWN
     return Sequence(Tuple(tuple(element_of(value) for value in arguments.positional)))
 
 
 @handles("builtins.map")
-def _map(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _map(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     function, *iterables = arguments.positional or [UNKNOWN]
     items = [element_of(value) for value in iterables]
     return Sequence(apply(frame, function, Arguments(items), node))
 
 
 @handles("builtins.filter")
-def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if len(arguments.positional) != 2:
         return UNKNOWN
     function, items = arguments.positional
     element = element_of(items)
     kept = element if is_none(function) else apply(frame, function, Arguments([element]), node)
     if is_tensor(kept):
-        frame.observe(node, kept, Construct.BUILTIN, node)  # type: ignore[arg-type]
+        frame.observe(node, kept, Construct.BUILTIN, node)
     return Sequence(element)
 
 
@@ -604,7 +617,7 @@ def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) ->
     *("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset"),
     *("builtins.iter", "builtins.reversed", "collections.deque"),
 )
-def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if not arguments.positional:
         return Tuple(())
     value = arguments.positional[0]
@@ -614,14 +627,18 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 
 @handles("builtins.sorted")
-def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     element = element_of(_first(arguments))
-    _observe_order(frame, element, arguments, node)
+    _observe_order(frame, element, arguments, node, Construct.SORT)
     return Sequence(element)
 
 
 def _observe_order(
-    frame: Frame, element: Value, arguments: Arguments, node: cst.CSTNode
+    frame: Frame,
+    element: Value,
+    arguments: Arguments,
+    node: cst.BaseExpression,
+    construct: Construct,
 ) -> None:
     """Sorting asks whether one key is less than another."""
     key = arguments.keywords.get("key")
@@ -629,38 +646,49 @@ def _observe_order(
     if isinstance(ordered, Tuple):
         ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
     if is_tensor(ordered):
-        frame.observe(node, ordered, Construct.SORT, node)  # type: ignore[arg-type]
+        frame.observe(node, ordered, construct, node)
 
 
 @handles("builtins.min", "builtins.max")
-def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     values = arguments.positional
-    if "key" in arguments.keywords and len(values) == 1:
-        _observe_order(frame, element_of(values[0]), arguments, node)
-        return element_of(values[0])
     if len(values) == 1:
-        return element_of(values[0])
+        element = element_of(values[0])
+        if "key" in arguments.keywords:
+            _observe_order(frame, element, arguments, node, Construct.EXTREME)
+        else:
+            _observe_frozen_choice(frame, [element], node)
+        return element
+    _observe_frozen_choice(frame, values, node)
     if any(is_tensor(value) for value in values):
         return TENSOR
     statics = [value for value in values if isinstance(value, Static)]
     if len(statics) == len(values) and statics:
-        strongest = max(statics, key=lambda value: value.source.value)
-        if strongest.source is Source.SHAPE and not is_constant(strongest):
-            frame.observe(node, SHAPE, Construct.BUILTIN, node)  # type: ignore[arg-type]
-        return Static(source=strongest.source, read=strongest.read)
+        source, read = provenance(*statics)
+        return Static(source=source, read=read)
     return UNKNOWN
 
 
+def _observe_frozen_choice(frame: Frame, values: "list[Value]", node: cst.BaseExpression) -> None:
+    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice."""
+    if frame.region is None or frame.region.kind is not RegionKind.TRACE:
+        return
+    for value in values:
+        if is_tensor(value) or (isinstance(value, Static) and value.source is Source.SHAPE):
+            frame.observe(node, value, Construct.BUILTIN, node)
+            return
+
+
 @handles("builtins.sum")
-def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     element = element_of(_first(arguments))
     if is_tensor(element):
-        return replace(element, maybe=False)  # type: ignore[type-var]
+        return replace(element, maybe=False)
     return Static(source=element.source) if isinstance(element, Static) else UNKNOWN
 
 
 @handles("builtins.abs", "builtins.round", "builtins.pow", "builtins.divmod")
-def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     if is_tensor(value):
         return value
@@ -668,12 +696,12 @@ def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode
 
 
 @handles("builtins.next")
-def _next(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _next(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return element_of(_first(arguments))
 
 
 @handles("builtins.super")
-def _super(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _super(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     function = frame.function
     if function is None or function.cls is None or not function.parameters:
         return UNKNOWN
@@ -682,7 +710,7 @@ def _super(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> 
 
 
 @handles("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
-def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     first = _first(arguments)
     base = dict(first.items) if isinstance(first, Dict) else {}
     default = first.default if isinstance(first, Dict) else UNKNOWN
@@ -697,7 +725,7 @@ def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> V
     *("builtins.callable", "builtins.hash", "builtins.ord", "builtins.chr", "builtins.bytes"),
     *("math.prod", "math.ceil", "math.floor"),
 )
-def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     if name.startswith("math.") and is_tensor(value):
         return Static(source=Source.DATA, read=Read(name, "GB0033"))
@@ -706,18 +734,18 @@ def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode)
 
 
 @handles("builtins.type")
-def _type(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _type(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     return Class(value.cls) if isinstance(value, Instance) else STATIC
 
 
 @handles("builtins.print", "builtins.setattr", "warnings.warn")
-def _none(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _none(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return NONE
 
 
 @handles("functools.partial")
-def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if not arguments.positional:
         return UNKNOWN
     function, *rest = arguments.positional
@@ -725,12 +753,12 @@ def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -
 
 
 @handles("copy.copy", "copy.deepcopy", "torch.jit.script", "torch.vmap", "torch.func.vmap")
-def _same(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return _first(arguments)
 
 
 @handles("typing.cast", "typing_extensions.cast")
-def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if len(arguments.positional) != 2:
         return UNKNOWN
     value = arguments.positional[1]
@@ -740,13 +768,13 @@ def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNod
 
 
 @handles("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
-def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     return replace(value, maybe=False) if isinstance(value, Tensor) else TENSOR
 
 
 @handles("torch.cond")
-def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     operands = arguments.get(3, "operands")
     items = list(operands.items) if isinstance(operands, Tuple) else []
     results = []
@@ -758,7 +786,7 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> V
 
 
 @handles("torch.utils.checkpoint.checkpoint")
-def _checkpoint(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _checkpoint(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if not arguments.positional:
         return UNKNOWN
     function, *rest = arguments.positional
@@ -786,7 +814,7 @@ STATE_QUERIES: dict[str, frozenset[RegionKind]] = {
 
 
 @handles(*STATE_QUERIES)
-def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.CSTNode) -> Value:
+def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if frame.region is None:
         return STATIC
     return Static(frame.region.kind in STATE_QUERIES[name])

@@ -14,9 +14,7 @@ from jitlint.analysis.operators import binary, compare, provenance
 from jitlint.analysis.values import (
     BOOL_TENSOR,
     FALSE,
-    MISSING,
     NONE,
-    SHAPE,
     STATIC,
     TENSOR,
     TRUE,
@@ -72,7 +70,7 @@ def branch(
     if isinstance(value, Optional):
         present = value.value
         if is_tensor(present):
-            frame.observe(node, Tensor(present.is_bool, present.rank, True), construct, owner)  # type: ignore[attr-defined]
+            frame.observe(node, Tensor(present.is_bool, present.rank, True), construct, owner)
     elif _asks_data(value):
         frame.observe(node, value, construct, owner)
     when_true, when_false = narrowing.split(frame, node, value)
@@ -94,7 +92,7 @@ def _branch_boolean(
     if first is not None and first is not is_and:
         return first, true_1, false_1
     frame.variables = true_1 if is_and else false_1
-    condition = TRUE if first is not None else STATIC
+    condition: Value = TRUE if first is not None else STATIC
     if first is None and _is_data_test(frame, node.left):
         condition = TENSOR
     with frame.guarded(condition, exempt=_is_training(node.left)):
@@ -205,10 +203,11 @@ def _dict(frame: Frame, node: cst.Dict) -> Value:
             else:
                 default = UNKNOWN
             continue
-        key = evaluate(frame, element.key)  # type: ignore[attr-defined]
+        assert isinstance(element, cst.DictElement)
+        key = evaluate(frame, element.key)
         value = evaluate(frame, element.value)
         if is_constant(key):
-            items[key.const] = value  # type: ignore[attr-defined]
+            items[key.const] = value
         else:
             default = value if default is None else join(default, value)
     return Dict(tuple(items.items()), UNKNOWN if default is None else default)
@@ -239,7 +238,7 @@ def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
     if _asks_data(value):
         frame.observe(node, value, Construct.NOT, node)
     if is_tensor(value):
-        return Static(source=Source.DATA, read=Read("not", "GB0033"))
+        return Static(source=Source.DATA, read=Read("not"))
     decided = truth(value)
     if decided is not None:
         return FALSE if decided else TRUE
@@ -313,7 +312,14 @@ def _compare_one(
             return _identity(left, right, isinstance(operator, cst.Is))
         case cst.In() | cst.NotIn():
             return _membership(frame, node, left, right, isinstance(operator, cst.In))
+    if _holds_tensors(left) and _holds_tensors(right):
+        frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
+        return Static(source=Source.DATA, read=Read("=="))
     return compare(type(operator).__name__, left, right)
+
+
+def _holds_tensors(value: Value) -> bool:
+    return isinstance(value, Tuple | Sequence) and is_tensor(element_of(value))
 
 
 def _identity(left: Value, right: Value, positive: bool) -> Value:
@@ -321,12 +327,12 @@ def _identity(left: Value, right: Value, positive: bool) -> Value:
         other = left if is_none(right) else right
         if is_none(other):
             return Static(positive)
-        if isinstance(other, Unknown | Optional) or (is_tensor(other) and other.maybe):  # type: ignore[attr-defined]
+        if isinstance(other, Unknown | Optional) or (is_tensor(other) and other.maybe):
             return STATIC
         if isinstance(other, Static) and not is_constant(other):
             return STATIC
         return Static(not positive)
-    if is_constant(left) and is_constant(right) and isinstance(left.const, bool):  # type: ignore[attr-defined]
+    if is_constant(left) and is_constant(right) and isinstance(left.const, bool):
         return Static((left == right) is positive)
     return STATIC
 
@@ -335,19 +341,23 @@ def _membership(
     frame: Frame, node: cst.Comparison, needle: Value, container: Value, positive: bool
 ) -> Value:
     if isinstance(container, Tuple) and is_constant(needle):
-        if all(is_constant(item) for item in container.items):
-            found = any(item.const == needle.const for item in container.items)  # type: ignore[attr-defined]
-            return Static(found is positive)
+        constants = [item.const for item in container.items if is_constant(item)]
+        if len(constants) == len(container.items):
+            return Static((needle.const in constants) is positive)
     if isinstance(container, Dict) and is_constant(needle):
         known = dict(container.items)
-        if needle.const in known:  # type: ignore[attr-defined]
+        if needle.const in known:
             return Static(positive)
         if isinstance(container.default, Unknown) and not known:
             return STATIC
-    if is_tensor(container) or _compares_tensors(needle, container):
-        value = container if is_tensor(container) else BOOL_TENSOR
-        frame.observe(node, value, Construct.IN, node)
+    if is_tensor(container):
+        frame.observe(node, container, Construct.CONTAINS, node)
         return Static(source=Source.DATA, read=Read("in"))
+    if _compares_tensors(needle, container):
+        if positive:  # Dynamo builds a tensor, and stops where that is tested
+            return Tensor(is_bool=True, rank=0, dtype="bool")
+        frame.observe(node, BOOL_TENSOR, Construct.NOT_IN, node)
+        return Static(source=Source.DATA, read=Read("not in"))
     return STATIC
 
 
@@ -417,8 +427,10 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
             return container if index[0] is None else element
         case Dict():
             key = index[0]
-            return container.get(key.const) if key is not None and is_constant(key) else join_all(  # type: ignore[attr-defined]
-                [value for _, value in container.items] or [container.default]
+            return (
+                container.get(key.const)
+                if key is not None and is_constant(key)
+                else join_all([value for _, value in container.items] or [container.default])
             )
         case Static():
             return Static(source=container.source)
@@ -452,7 +464,7 @@ def _tuple_item(items: tuple[Value, ...], index: list[Value | None]) -> Value:
     key = index[0]
     if key is None:
         return Sequence(element_of(Tuple(items)))
-    if isinstance(key, Static) and isinstance(key.const, int) and key.const is not MISSING:
+    if isinstance(key, Static) and isinstance(key.const, int):
         if -len(items) <= key.const < len(items):
             return items[key.const]
         return UNKNOWN

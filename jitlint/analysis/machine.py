@@ -43,7 +43,6 @@ from jitlint.analysis.values import (
     Value,
     is_constant,
     is_none,
-    is_tensor,
     join,
     join_all,
 )
@@ -186,16 +185,18 @@ class Machine:
         if any(base.startswith("torch.nn.") for base in bases):
             return True
         outside = [base for base in bases if not base.startswith(("builtins.", "typing.", "abc."))]
-        return bool(outside) and self.method(cls, "forward") is not None and not any(
-            base.startswith("torch.autograd") for base in bases
+        return (
+            bool(outside)
+            and self.method(cls, "forward") is not None
+            and not any(base.startswith("torch.autograd") for base in bases)
         )
 
     def is_enum(self, cls: ClassInfo) -> bool:
         return any(base.startswith("enum.") for base in self.external_bases(cls))
 
-    def method(self, cls: ClassInfo, name: str, after: ClassInfo | None = None) -> (
-        FunctionInfo | None
-    ):
+    def method(
+        self, cls: ClassInfo, name: str, after: ClassInfo | None = None
+    ) -> FunctionInfo | None:
         """A method by name; with `after`, the one that `super()` in that class finds."""
         mro = self.mro(cls)
         if after is not None and after in mro:
@@ -223,12 +224,10 @@ class Machine:
 
     def _run_init(self, cls: ClassInfo, init: FunctionInfo) -> None:
         frame = Frame(self, init.module, init, depth=1)
-        self_name, *others = [parameter.name.value for parameter in init.parameters] or ["self"]
         for name, value in self.declared(init).items():
-            frame.variables[name] = STATIC if is_constant(value) and not is_none(value) else (
-                UNKNOWN if is_none(value) else value
-            )
-        frame.variables[self_name] = Instance(cls)
+            frame.variables[name] = _of_any_call(value)
+        for parameter in init.parameters[:1]:
+            frame.variables[parameter.name.value] = Instance(cls)
         if isinstance(init.node, cst.FunctionDef):
             execute_block(frame, init.node.body)
 
@@ -243,7 +242,7 @@ class Machine:
         if name is not None and is_constant(name):
             known = value if isinstance(value, Tensor) else TENSOR
             stored = Optional(TENSOR) if is_none(value) else known
-            self.store_attribute(receiver.cls, str(name.const), stored)  # type: ignore[attr-defined]
+            self.store_attribute(receiver.cls, str(name.const), stored)
 
     # -- attributes ------------------------------------------------------------------------
 
@@ -359,9 +358,10 @@ class Machine:
     def external_item(self, container: Value, index: Items[Value | None]) -> Value:
         if isinstance(container, ExternalInstance) and container.children:
             key = index[0]
-            if isinstance(key, Static) and isinstance(key.const, int):
-                if -len(container.children) <= key.const < len(container.children):
-                    return container.children[key.const]
+            count = len(container.children)
+            position = key.const if isinstance(key, Static) else None
+            if isinstance(position, int) and -count <= position < count:
+                return container.children[position]
             return container if key is None else join_all(container.children)
         return container if isinstance(container, External) else UNKNOWN
 
@@ -418,9 +418,8 @@ class Machine:
         """What a decorator makes of a function: regions are made, all else is transparent."""
         if frame.region is None:
             name = decorator.function if isinstance(decorator, Partial) else decorator
-            if isinstance(name, External) and name.name in tables_of_makers.makers():
-                apply(frame, decorator, Arguments([value]), node)
-            elif isinstance(decorator, Function | Partial):
+            is_maker = isinstance(name, External) and name.name in tables_of_makers.makers()
+            if is_maker or isinstance(decorator, Function | Partial):
                 apply(frame, decorator, Arguments([value]), node)
         return value
 
@@ -456,8 +455,10 @@ class Machine:
     def _declared_one(self, frame: Frame, parameter: cst.Param) -> Value:
         annotated = self._annotation(frame, parameter)
         default = UNKNOWN if parameter.default is None else evaluate(frame, parameter.default)
-        if isinstance(annotated, Tensor) and is_none(default):
-            return Optional(annotated)
+        if isinstance(annotated, Tensor | Optional) and is_constant(default):
+            # `flag: Tensor = False` is a slip of the annotation
+            present = annotated.value if isinstance(annotated, Optional) else annotated
+            return Optional(present) if is_none(default) else default
         if isinstance(annotated, Unknown) or (
             isinstance(annotated, Static) and is_constant(default) and not is_none(default)
         ):
@@ -605,6 +606,13 @@ METADATA = frozenset(
         *("is_leaf", "is_quantized", "is_meta", "itemsize", "nbytes", "names", "training"),
     }
 )
+
+
+def _of_any_call(value: Value) -> Value:
+    """A default is what one caller in many passes."""
+    if is_none(value):
+        return UNKNOWN
+    return STATIC if is_constant(value) else value
 
 
 def _is_true(value: Value | None) -> bool:

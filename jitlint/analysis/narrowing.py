@@ -81,9 +81,7 @@ def _is_none_literal(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "None"
 
 
-def _split_call(
-    frame: Frame, node: cst.Call, when_true: Variables, when_false: Variables
-) -> None:
+def _split_call(frame: Frame, node: cst.Call, when_true: Variables, when_false: Variables) -> None:
     from jitlint.analysis.expressions import evaluate
 
     with frame.quiet():

@@ -71,7 +71,7 @@ def compare(name: str, left: Value, right: Value) -> Value:
     left, right = _present(left), _present(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         other = right if isinstance(left, Tensor) else left
-        if isinstance(other, Static) and isinstance(other.const, str):
+        if isinstance(other, Static) and isinstance(other.const, str | None):
             return STATIC
         if name in ("Equal", "NotEqual") and isinstance(other, Tuple | Sequence | Dict):
             return STATIC

@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import libcst as cst
 
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import branch, evaluate, evaluate_target_path
-from jitlint.analysis.frame import Frame, Loop, Variables, join_variables, truth
+from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct
 from jitlint.analysis.operators import binary
 from jitlint.analysis.values import (
@@ -17,12 +18,9 @@ from jitlint.analysis.values import (
     STATIC,
     UNKNOWN,
     Class,
-    Closure,
     Dict,
-    External,
     Function,
     Instance,
-    ModuleValue,
     Sequence,
     Tuple,
     Unknown,
@@ -33,7 +31,7 @@ from jitlint.analysis.values import (
     join,
 )
 from jitlint.project.index import absolute
-from jitlint.project.modules import FunctionInfo, define_class, statements_of
+from jitlint.project.modules import define_class, statements_of
 
 PASSES = 2
 """Two passes over a loop body were as good as a fixed point on the measured break sites."""
@@ -66,9 +64,7 @@ def bind(frame: Frame, target: cst.CSTNode, value: Value) -> None:
             _bind_item(frame, target, value)
 
 
-def _bind_elements(
-    frame: Frame, targets: "Iterable[cst.BaseElement]", value: Value
-) -> None:
+def _bind_elements(frame: Frame, targets: "Iterable[cst.BaseElement]", value: Value) -> None:
     elements = list(targets)
     starred = [i for i, e in enumerate(elements) if isinstance(e, cst.StarredElement)]
     if isinstance(value, Tuple) and not starred and len(value.items) == len(elements):
@@ -125,7 +121,7 @@ def _constant_key(frame: Frame, target: cst.Subscript) -> object:
     if len(target.slice) == 1 and isinstance(target.slice[0].slice, cst.Index):
         key = evaluate(frame, target.slice[0].slice.value)
         if is_constant(key):
-            return key.const  # type: ignore[attr-defined]
+            return key.const
     return None
 
 
@@ -409,7 +405,7 @@ def _nothing(frame: Frame, node: cst.CSTNode) -> bool:
     return True
 
 
-STATEMENTS: dict[type[cst.CSTNode], Callable[[Frame, object], bool]] = {
+STATEMENTS: dict[type[cst.CSTNode], Callable[[Frame, Any], bool]] = {
     cst.AnnAssign: _annotated_assign,
     cst.Assert: _assert,
     cst.Assign: _assign,
@@ -434,4 +430,4 @@ STATEMENTS: dict[type[cst.CSTNode], Callable[[Frame, object], bool]] = {
     cst.TryStar: _try,
     cst.While: _while,
     cst.With: _with,
-}  # type: ignore[dict-item]
+}

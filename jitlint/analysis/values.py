@@ -8,7 +8,7 @@ containers, objects of project classes, and what can be called.
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
     from jitlint.project.modules import ClassInfo, FunctionInfo, Module
@@ -127,7 +127,8 @@ class Dict(Value):
     default: Value = field(default_factory=Unknown)
 
     def get(self, key: Any) -> Value:
-        return dict(self.items).get(key, self.default)
+        items: dict[Any, Value] = dict(self.items)
+        return items.get(key, self.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ SHAPE = Static(source=Source.SHAPE)
 CALLABLES = (Function, BoundMethod, Class, External, ExternalMethod, Partial)
 
 
-def is_tensor(value: Value) -> bool:
+def is_tensor(value: Value) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor)
 
 
@@ -231,7 +232,7 @@ def is_none(value: Value) -> bool:
     return value == NONE
 
 
-def is_constant(value: Value) -> bool:
+def is_constant(value: Value) -> TypeGuard[Static]:
     return isinstance(value, Static) and value.const is not MISSING
 
 

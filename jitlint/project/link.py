@@ -10,8 +10,8 @@ import libcst as cst
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
 from jitlint.analysis.makers import makers
-from jitlint.analysis.tree import positions_of
 from jitlint.analysis.statements import execute
+from jitlint.analysis.tree import positions_of
 from jitlint.analysis.values import (
     STATIC,
     TENSOR,
@@ -21,6 +21,7 @@ from jitlint.analysis.values import (
     Dict,
     External,
     ExternalInstance,
+    Framework,
     Function,
     Instance,
     Optional,
@@ -184,9 +185,7 @@ def _entry(request: RegionRequest, info: FunctionInfo, receiver: Value | None) -
     )
 
 
-def _modules_of_file(
-    machine: Machine, module: Module, request: RegionRequest
-) -> Iterator[Entry]:
+def _modules_of_file(machine: Machine, module: Module, request: RegionRequest) -> Iterator[Entry]:
     """A file that compiles something unknown and defines modules compiles those."""
     for cls in module.classes.values():
         method = cls.methods.get("forward")
@@ -195,7 +194,7 @@ def _modules_of_file(
 
 
 def _distinct(entries: Iterable[Entry]) -> list[Entry]:
-    seen = {}
+    seen: dict[object, Entry] = {}
     for entry in entries:
         key = (entry.function, entry.receiver, entry.kind, entry.fullgraph)
         known = seen.get(key)
@@ -229,9 +228,7 @@ def _is_in(name: str, package: str) -> bool:
 
 
 def _library_entry(info: FunctionInfo, receiver: Value | None) -> Entry:
-    return Entry(
-        info, receiver, RegionKind.COMPILE, info.module, info.node, is_own=False
-    )
+    return Entry(info, receiver, RegionKind.COMPILE, info.module, info.node, is_own=False)
 
 
 def _forwards(machine: Machine, module: Module) -> Iterator[Entry]:
@@ -269,8 +266,8 @@ def _has_tensor_evidence(machine: Machine, info: FunctionInfo) -> bool:
 
 def _mentions_tensor(value: Value) -> bool:
     match value:
-        case Tensor():
-            return True
+        case Tensor(framework=framework):
+            return framework is Framework.TORCH
         case Optional(inner):
             return _mentions_tensor(inner)
         case Tuple() | Sequence():
@@ -337,9 +334,7 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
     for provider in (f"make_inputs_{name}", "make_inputs"):
         info = module.functions.get(provider)
         if info is not None:
-            result = machine.run(
-                Frame(machine, module), Function(info), machine.declared(info)
-            )
+            result = machine.run(Frame(machine, module), Function(info), machine.declared(info))
             return result.items if isinstance(result, Tuple) else ()
     return ()
 

@@ -1,6 +1,7 @@
 """Modules, classes and functions of the project, parsed when they are first asked for."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -102,10 +103,8 @@ class Module:
     @cached_property
     def _definitions(self) -> "_Definitions":
         definitions = _Definitions()
-        try:
+        with suppress(UnparsableError):
             _define(self, self.tree.body, definitions)
-        except UnparsableError:
-            pass
         return definitions
 
     @property

@@ -13,12 +13,8 @@ from jitlint.rule import Context, Rule
 from ._fixes import fix_for
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
-
-CODES = {
-    Construct.NOT: "GB0033",
-    Construct.SORT: "GB0207",
-}
-"""Graph-break ids of the constructs that differ from GB0170, data-dependent branching."""
+DATA_DEPENDENT = "GB0033"
+"""The id of operators that return a Python value which nothing can capture as a symbol."""
 
 
 class TraceBranch(Rule):
@@ -100,21 +96,28 @@ def _stopped_by(test: TruthTest) -> Region | None:
 
 def _breaks(test: TruthTest, kind: RegionKind) -> bool:
     if isinstance(test.value, Tensor):
-        return not (test.construct is Construct.ASSERT and _is_rewritten_assert(test.owner))
+        return kind is RegionKind.EXPORT or not _is_rewritten_assert(test)
     if not isinstance(test.value, Static) or test.value.source is not Source.DATA:
         return False
-    read = test.value.read
-    if read is not None and read.code == "GB0033":
-        return test.construct is not Construct.NOT
+    if test.value.read is not None and test.value.read.code == DATA_DEPENDENT:
+        return True
     # a number that was read is captured as a symbol, and a test of a symbol is refused
     return kind is RegionKind.EXPORT or test.fullgraph
 
 
-def _is_rewritten_assert(owner: cst.CSTNode) -> bool:
-    """Dynamo turns `assert tensor` into an operator unless its message is computed."""
-    if not isinstance(owner, cst.Assert):
+def _is_rewritten_assert(test: TruthTest) -> bool:
+    """Dynamo turns `assert tensor` into an operator unless its message is computed.
+
+    Of `assert flag and tensor` it does so with the last operand; not behind a `not`.
+    """
+    if test.construct is not Construct.ASSERT or not isinstance(test.owner, cst.Assert):
         return False
-    return owner.msg is None or isinstance(owner.msg, cst.SimpleString | cst.ConcatenatedString)
+    last = test.owner.test
+    while isinstance(last, cst.BooleanOperation) and last is not test.node:
+        last = last.right
+    message = test.owner.msg
+    is_literal = isinstance(message, cst.SimpleString | cst.ConcatenatedString)
+    return last is test.node and (message is None or is_literal)
 
 
 def _freezes(test: TruthTest) -> bool:
@@ -133,28 +136,16 @@ def _severity(test: TruthTest, region: Region) -> Severity:
 
 
 def _codes(test: TruthTest, region: Region) -> tuple[str, ...]:
-    if region.kind not in DYNAMO:
+    if region.kind is not RegionKind.COMPILE:
         return ()
     if isinstance(test.value, Static) and test.value.read is not None:
         return (test.value.read.code,) if test.value.read.code else ()
-    return (CODES.get(test.construct, "GB0170"),)
+    return (test.construct.code,)
 
 
 def _message(test: TruthTest, region: Region, ctx: Context) -> str:
     code = _shortened(ctx.module.code_for_node(test.node))
-    what = "the value of a tensor"
-    if isinstance(test.value, Static):
-        read = test.value.read
-        if test.value.source is Source.SHAPE:
-            what = "a tensor's size"
-        elif read is not None:
-            what = f"the result of `{read.operator}`"
-    construct = "`" + test.construct.value + "`"
-    if test.construct in (Construct.BUILTIN, Construct.SORT, Construct.COMPREHENSION):
-        construct = test.construct.value
-    if test.construct is Construct.CHAIN:
-        construct = "chained comparison"
-    tested = f"{construct} on {what}: `{code}`"
+    tested = f"{test.construct.text} on {_subject(test)}: `{code}`"
     if region.kind is RegionKind.TRACE:
         return f"{tested}; the trace keeps the outcome that the example input had"
     if region.kind is RegionKind.EXPORT:
@@ -162,6 +153,15 @@ def _message(test: TruthTest, region: Region, ctx: Context) -> str:
     if test.fullgraph:
         return f"{tested}; torch.compile(fullgraph=True) raises here"
     return f"{tested}; torch.compile breaks the graph here"
+
+
+def _subject(test: TruthTest) -> str:
+    if isinstance(test.value, Static):
+        if test.value.source is Source.SHAPE:
+            return "a tensor's size"
+        if test.value.read is not None:
+            return f"the result of `{test.value.read.operator}`"
+    return "the value of a tensor"
 
 
 def _shortened(code: str, limit: int = 60) -> str:
