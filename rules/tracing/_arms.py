@@ -117,7 +117,12 @@ def read_match(node: cst.Match, module: cst.Module) -> Branch:
             cases.append(Case(cst.Comparison(node.subject, [target]), arm))
         else:
             raise Withheld("the patterns of the `match` are more than single numbers")
-    return _branch(node, tuple(cases), default, module)
+    if not cases:
+        raise Withheld("the `match` has no case that tests for a number")
+    around = (*_trailing(node.whitespace_after_colon), *_comments_of(node.footer))
+    first = cases[0]
+    arm = Arm(first.arm.outputs, (*around, *first.arm.comments))
+    return _branch(node, (Case(first.test, arm), *cases[1:]), default, module)
 
 
 def _branch(

@@ -102,7 +102,7 @@ class _Builder:
         require_no_hazards(self.hazards(node.right) - self.hazards(node.left))
         symbol = "&" if isinstance(node.operator, cst.And) else "|"
         return parse_template_expression(
-            f"{{left}} {symbol} {{right}}", left=parenthesized(left), right=parenthesized(right)
+            f"{{left}} {symbol} {{right}}", left=_operand(left), right=_operand(right)
         )
 
     def hazards(self, node: cst.BaseExpression) -> frozenset[Hazard]:
@@ -183,7 +183,7 @@ class _Builder:
             return node
         if not self.may_bind:
             raise Withheld("the middle of the chained comparison is costly: assign it before")
-        name = scope.fresh_name("middle", self.function)
+        name = scope.fresh_name("value", self.function)
         self.bindings.append((name, bare(node)))
         return cst.Name(name)
 
@@ -216,7 +216,7 @@ class _Builder:
         name = cst.ensure_type(node.func, cst.Name).value
         elements = node.args[0].value
         value = self.describer.test.value_of(elements)
-        if not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or value.maybe:
             raise Withheld(f"`{name}()` runs over more than the elements of one tensor")
         if value.rank != 1:
             code = self.describer.code(elements)
@@ -303,6 +303,13 @@ class _Builder:
                 f"`{code}` is not known to have one element: reduce it with `.any()` or `.all()`"
             )
         self.conditions[f"`{code}` has one element"] = None
+
+
+def _operand(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`~` binds closer than `&` and `|`."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert):
+        return node
+    return parenthesized(node)
 
 
 def _is_one(node: cst.BaseExpression) -> bool:

@@ -23,10 +23,10 @@ class Use(enum.Enum):
     KEPT = 2
 
 
-def uses_of_name(describer: Describer, name: str, without: cst.CSTNode) -> set[Use]:
+def uses_of_name(describer: Describer, name: str, *without: cst.CSTNode) -> set[Use]:
     """The uses of a variable in its function, those inside of `without` aside."""
-    function = scope.function_of(without, describer.module) or describer.module
-    inside = {id(node) for node in scope.reads(without)}
+    function = scope.function_of(without[0], describer.module) or describer.module
+    inside = {id(node) for each in without for node in scope.reads(each)}
     return {
         use_of(describer, node)
         for node in scope.reads(function)

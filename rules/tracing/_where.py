@@ -5,14 +5,15 @@ wanted can be infinite or NaN. `torch.cond` computes one; it stands where that i
 """
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import libcst as cst
 from libcst.helpers import parse_template_expression
 
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Construct, TruthTest
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Framework, Optional, Tensor
 from jitlint.finding import Fix, Replacement, Safety
@@ -25,6 +26,7 @@ from ._arms import (
     RETURNED,
     Branch,
     Form,
+    bare,
     parenthesized,
     read_conditional,
     read_if,
@@ -80,7 +82,7 @@ def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
 
 def _require_tensor(test: TruthTest) -> None:
     value = test.value.value if isinstance(test.value, Optional) else test.value
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor) or test.construct is Construct.BUILTIN:
         return
     code = test.module.tree.code_for_node(test.node)
     if value.maybe or isinstance(test.value, Optional):
@@ -146,12 +148,54 @@ def _deletion(describer: Describer, branch: Branch) -> Fix:
         require_no_hazards(hazards_in(describer, case.test))
         conditions.update(dict.fromkeys(built.conditions))
         tests.extend(built.tests)
-    if branch.statement is not branch.node or any(arm.comments for arm in branch.arms):
-        raise Withheld("the branch does nothing: delete it, and what its comments say with it")
-    alone = len(scope.block_around(branch.statement, describer.module)) == 1
-    new: Replacement = cst.SimpleStatementLine([cst.Pass()]) if alone else cst.RemoveFromParent()
-    replacements = {branch.node: new}
+    replacements = _without(describer, branch)
     return _fix("Delete the branch, which does nothing", conditions, replacements, tests=tests)
+
+
+def _without(describer: Describer, branch: Branch) -> dict[cst.CSTNode, Replacement]:
+    """The statement is gone; its comments stand above the next one."""
+    comments = [comment for arm in branch.arms for comment in arm.comments]
+    if branch.statement is not branch.node:
+        raise Withheld("the branch does nothing: delete it")
+    block = scope.block_around(branch.statement, describer.module)
+    index = next(i for i, each in enumerate(block) if each is branch.node)
+    lines = [*getattr(branch.node, "leading_lines", ()), *map(_comment_line, comments)]
+    has_comments = any(line.comment is not None for line in lines)
+    if not has_comments and len(block) > 1:
+        return {branch.node: cst.RemoveFromParent()}
+    if len(block) == 1:
+        return {branch.node: cst.SimpleStatementLine([cst.Pass()], leading_lines=lines)}
+    if index + 1 == len(block):
+        raise Withheld("the branch does nothing: delete it, and move its comments")
+    following = block[index + 1]
+    own = getattr(following, "leading_lines", ())
+    return {
+        branch.node: cst.RemoveFromParent(),
+        following: following.with_changes(leading_lines=[*lines, *own]),
+    }
+
+
+def _require_comments(replacements: Mapping[cst.CSTNode, Replacement]) -> None:
+    old = Counter(comment for node in replacements for comment in _comments_in(node))
+    new = Counter(comment for node in replacements.values() for comment in _comments_in(node))
+    if old - new:
+        comment = next(iter(old - new))
+        raise Withheld(f"the comment `{comment}` would be lost: move it above the branch")
+
+
+def _comments_in(node: object) -> Iterator[str]:
+    if isinstance(node, cst.FlattenSentinel):
+        for each in node:
+            yield from _comments_in(each)
+    elif isinstance(node, cst.Comment):
+        yield node.value
+    elif isinstance(node, cst.CSTNode):
+        for child in node.children:
+            yield from _comments_in(child)
+
+
+def _comment_line(comment: str) -> cst.EmptyLine:
+    return cst.EmptyLine(comment=cst.Comment(comment))
 
 
 def _fix(
@@ -189,6 +233,7 @@ class _Selection:
                 "torch.jit.trace does not take `torch.cond`"
             )
         replacements = self._replacements(use_where)
+        _require_comments(replacements)
         name = "where" if use_where else "cond"
         imports = self.spelling.imports()
         tests = [test for each in self.predicates for test in each.tests]
@@ -365,10 +410,13 @@ class _Selection:
         )
 
     def _is_only_reference(self, profile: Profile, target: str) -> bool:
+        own = [self.branch.node]
+        if self.branch.form is Form.EXPRESSION:
+            own.append(self.branch.statement)
+        if self.branch.end is not None:
+            own.append(self.branch.end)
         for name in profile.alias:
-            uses = uses_of_name(self.describer, name, self.branch.node)
-            if self.branch.end is not None or self.branch.form is Form.EXPRESSION:
-                uses = uses_of_name(self.describer, name, self.branch.statement)
+            uses = uses_of_name(self.describer, name, *own)
             allowed = {Use.FUNCTIONAL, Use.RETURNED} if name == target else {Use.FUNCTIONAL}
             if not uses <= allowed:
                 return False
@@ -404,6 +452,12 @@ class _Selection:
 
     def _expression(self, use_where: bool) -> cst.BaseExpression:
         """What stands in the place of a conditional expression."""
+        if (
+            use_where
+            and self._leaf_count > 1
+            and not all(isinstance(test, cst.Name) for test in self._tests)
+        ):
+            raise Withheld("several values depend on the test: assign it to a variable before")
         (target,) = self.branch.targets
         line = self.module.code_for_node(self.branch.statement).strip("\n")
         old = len(self.module.code_for_node(self.branch.node))
@@ -433,17 +487,39 @@ class _Selection:
         ]
         tests = self._tests
         targets = self.branch.targets
+        if isinstance(self.branch.node, cst.Match):
+            bound, tests = self._with_subject(self.branch.node.subject, tests)
+            statements += bound
+        if use_where and self._leaf_count > 1:
+            named, tests = self._named(tests)
+            statements += named
         if self.branch.form is Form.RETURN:
             value = self._selected(writer, RETURNED, tests, use_where)
             return [*statements, cst.SimpleStatementLine([cst.Return(value)])]
         if not use_where and len(targets) > 1:
             arms = [self._joint(index) for index in range(len(self.branch.arms))]
             return [*statements, emit.assignment(targets, writer.cond(tests, arms))]
-        if len(targets) > 1:
-            named, tests = self._named(tests)
-            statements += named
         values = [self._selected(writer, target, tests, use_where) for target in targets]
         return statements + _in_sequence(targets, values)
+
+    @property
+    def _leaf_count(self) -> int:
+        default = self.branch.default.outputs
+        return sum(len(emit.leaves([node])) for node in default.values())
+
+    def _with_subject(
+        self, subject: cst.BaseExpression, tests: Sequence[cst.BaseExpression]
+    ) -> tuple[list[cst.SimpleStatementLine], list[cst.BaseExpression]]:
+        """The subject of a `match` is evaluated once."""
+        if isinstance(subject, cst.Name) or len(tests) == 1:
+            return [], list(tests)
+        name = cst.Name(scope.fresh_name("subject", self.function))
+        replaced: list[cst.BaseExpression] = []
+        for test in tests:
+            new = test.deep_replace(subject, name)
+            assert isinstance(new, cst.BaseExpression)
+            replaced.append(new)
+        return [emit.assignment([name.value], bare(subject))], replaced
 
     def _named(
         self, tests: Sequence[cst.BaseExpression]
@@ -506,14 +582,26 @@ class _Selection:
         node = self.branch.node
         if isinstance(node, cst.If | cst.Match) and self.branch.statement is node:
             lines = list(node.leading_lines) if self.guard is None else []
-        header = node.body if isinstance(node, cst.If) else None
-        if isinstance(header, cst.IndentedBlock) and header.header.comment is not None:
-            comments.remove(header.header.comment.value)
-            last = statements[-1].with_changes(trailing_whitespace=header.header)
+        header = _header(node)
+        if header is not None and header.comment is not None:
+            comments.remove(header.comment.value)
+            last = statements[-1].with_changes(trailing_whitespace=header)
             statements = [*statements[:-1], last]
-        lines += [cst.EmptyLine(comment=cst.Comment(comment)) for comment in comments]
+        lines += map(_comment_line, comments)
         first = statements[0].with_changes(leading_lines=lines)
         return [first, *statements[1:]]
+
+
+def _header(node: cst.CSTNode) -> cst.TrailingWhitespace | None:
+    """What stands behind the colon of the first line."""
+    match node:
+        case cst.If(body=cst.IndentedBlock(header=header)):
+            return header
+        case cst.If(body=cst.SimpleStatementSuite(trailing_whitespace=header)):
+            return header
+        case cst.Match(whitespace_after_colon=header):
+            return header
+    return None
 
 
 def _is_exact(value: object) -> bool:
