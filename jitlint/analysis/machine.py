@@ -3,7 +3,7 @@
 import builtins
 from collections import Counter
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -514,12 +514,20 @@ class Machine:
     def call(self, frame: Frame, function: Function, arguments: Arguments) -> Value:
         """Interpret a call, once per region kind and combination of argument values."""
         info = function.info
-        if self._is_cut_off(frame, info):
-            return self.declared_result(info)
+        if self.is_cut_off(frame, info):
+            return self._unseen_result(frame, function, arguments)
         bound = self.bind_arguments(frame, info, arguments)
         if frame.region is None:
             self.call_sites.setdefault(info, []).append(bound)
         return self.run(frame, function, bound)
+
+    def _unseen_result(self, frame: Frame, function: Function, arguments: Arguments) -> Value:
+        """What a function gives whose body no tracer enters. TorchScript keeps its meaning."""
+        info = function.info
+        if self.decorator_names(info) & tables_of_makers.SCRIPTED:
+            bound = self.bind_arguments(frame, info, arguments)
+            return self.run(replace(frame, region=None, depth=0), function, bound)
+        return self.declared_result(info)
 
     def run(self, frame: Frame, function: Function, bound: dict[str, Value]) -> Value:
         info = function.info
@@ -560,7 +568,8 @@ class Machine:
             return result if isinstance(declared, Unknown) else declared
         return result
 
-    def _is_cut_off(self, frame: Frame, info: FunctionInfo) -> bool:
+    def is_cut_off(self, frame: Frame, info: FunctionInfo) -> bool:
+        """Whether the decorators of a function hide its body from the tracer of a frame."""
         names = self.decorator_names(info)
         if names & tables_of_makers.CUT_OFFS:
             return True

@@ -41,6 +41,9 @@ from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_
 from jitlint.region import Region, RegionKind
 from jitlint.source import UnparsableError
 
+TRACERS = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+"""The compilers that run a function to see what it does."""
+
 TRIGGERS = (b"compile", b"optimize", b"export", b"trace", b"make_fx")
 """No file without one of these hands code to a compiler by name."""
 
@@ -294,6 +297,8 @@ def run(machine: Machine, entry: Entry, label: str) -> None:
     """Interpret an entry in its region; the machine's log then holds what was seen."""
     region = Region(entry.kind, label, (), entry.fullgraph)
     frame = Frame(machine, entry.function.module, region=region)
+    if entry.kind in TRACERS and machine.is_cut_off(frame, entry.function):
+        return  # `torch.jit.trace(f, …)` of a scripted `f`
     machine.run(frame, Function(entry.function), _parameters(machine, entry))
 
 
