@@ -675,7 +675,7 @@ def _same_dtype(a: Profile, b: Profile, floating: frozenset[str]) -> Iterable[st
         yield f"`{_name_of(strip[0])}` is floating"
         return
     known = [all(leaf.startswith("dtype:") for leaf in each) for each in strip]
-    if all(known):
+    if any(known):
         raise Withheld("the arms have different dtypes")
     yield "both arms have one dtype"
 

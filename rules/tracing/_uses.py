@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
-from jitlint.analysis.tables import Returns
+from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
 
@@ -49,8 +49,8 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
             return _use_of_attribute(describer, parent, parents[parent])
         case cst.Arg():
             call = parents[parent]
-            if isinstance(call, cst.Call) and _is_functional(describer, call):
-                return _of_result(describer, call)
+            if isinstance(call, cst.Call):
+                return _use_of_argument(describer, call)
         case cst.Subscript() if not _is_stored(describer, parent):
             return use_of(describer, parent)
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
@@ -76,39 +76,29 @@ def _is_stored(describer: Describer, node: cst.Subscript) -> bool:
 
 
 def _use_of_attribute(describer: Describer, node: cst.Attribute, parent: cst.CSTNode) -> Use:
+    """A method, or an attribute, of the value: it is a tensor, whatever else is known."""
     if isinstance(parent, cst.Call) and parent.func is node:
-        return _of_result(describer, parent) if _is_functional(describer, parent) else Use.KEPT
+        return _of_result(describer, parent, describer.table.method(node.attr.value))
     kind = describer.table.attribute(node.attr.value)
     return Use.FUNCTIONAL if kind in (Returns.SIZE, Returns.STATIC) else Use.KEPT
 
 
-def _of_result(describer: Describer, call: cst.Call) -> Use:
-    """A view is used as its base is; everything else is a value of its own."""
-    return use_of(describer, call) if _is_view(describer, call) else Use.FUNCTIONAL
-
-
-def _is_functional(describer: Describer, call: cst.Call) -> bool:
+def _use_of_argument(describer: Describer, call: cst.Call) -> Use:
     match describer.test.value_of(call.func):
         case ExternalMethod(receiver=Tensor(), name=name):
-            operator = describer.table.method(name)
+            return _of_result(describer, call, describer.table.method(name))
         case External(name=name):
-            operator = describer.table.function(name)
-        case ExternalInstance(name=name):
-            return name in PURE_LAYERS
-        case _:
-            return False
-    return operator is not None and not operator.mutates and not name.endswith("_")
+            return _of_result(describer, call, describer.table.function(name))
+        case ExternalInstance(name=name) if name in PURE_LAYERS:
+            return Use.FUNCTIONAL
+    return Use.KEPT
 
 
-def _is_view(describer: Describer, call: cst.Call) -> bool:
-    match describer.test.value_of(call.func):
-        case ExternalMethod(name=name):
-            operator = describer.table.method(name)
-        case External(name=name):
-            operator = describer.table.function(name)
-        case _:
-            return False
-    return operator is not None and operator.view
+def _of_result(describer: Describer, call: cst.Call, operator: Operator | None) -> Use:
+    """A view is used as its base is; everything else is a value of its own."""
+    if operator is None or operator.mutates or operator.name.endswith("_"):
+        return Use.KEPT
+    return use_of(describer, call) if operator.view else Use.FUNCTIONAL
 
 
 def arithmetic_partners(

@@ -394,7 +394,7 @@ class _Selection:
         if uses <= {Use.FUNCTIONAL}:
             return
         code = self.module.code_for_node(node)
-        if profile.fresh and self._is_only_reference(profile, target):
+        if profile.fresh and self._is_only_reference(profile, target, uses):
             return
         if Use.KEPT in uses or profile.fresh:
             raise Withheld(
@@ -409,18 +409,25 @@ class _Selection:
             f"`{code}.clone()` if nobody relies on that"
         )
 
-    def _is_only_reference(self, profile: Profile, target: str) -> bool:
+    def _is_only_reference(self, profile: Profile, target: str, uses: set[Use]) -> bool:
+        """Whether nothing that still reads the aliases could notice the difference."""
         own = [self.branch.node]
         if self.branch.form is Form.EXPRESSION:
             own.append(self.branch.statement)
         if self.branch.end is not None:
             own.append(self.branch.end)
         for name in profile.alias:
-            uses = uses_of_name(self.describer, name, *own)
-            allowed = {Use.FUNCTIONAL, Use.RETURNED} if name == target else {Use.FUNCTIONAL}
-            if not uses <= allowed:
+            allowed = set() if Use.KEPT in uses else {Use.FUNCTIONAL}
+            if name == self._bound_name(target):
+                allowed = {Use.FUNCTIONAL, Use.RETURNED}
+            if not uses_of_name(self.describer, name, *own) <= allowed:
                 return False
         return True
+
+    def _bound_name(self, target: str) -> str | None:
+        if isinstance(self.branch.node, cst.BaseExpression):
+            return _assigned_name(self.branch.node, self.module)
+        return target
 
     # -- new code ----------------------------------------------------------------------------
 
