@@ -53,14 +53,13 @@ def analyse(
     project = Project({file.path: file.data for file in files})
     crashes: dict[Path, str] = {}
     with _no_garbage_collection():
-        machine = None
+        observed: dict[Path, list[object]] = {}
         if any(rule.regions for rule in rules.values()):
-            machine = _interpret(project, settings, targets, crashes)
-        observed = _observations(machine)
+            observed = _interpret(project, settings, targets, crashes)
         for file in files:
             active = [rule for rule in rules.values() if _triggered(rule, file.data)]
             seen = observed.get(file.path, [])
-            if active or seen or file.path in crashes:
+            if active or file.path in observed or file.path in crashes:
                 record = _analyse_file(file, project, settings, rules, active, seen)
                 crash = crashes.get(file.path, record.crash)
                 yield FileFindings(
@@ -85,25 +84,25 @@ def _interpret(
     settings: Settings,
     targets: Mapping[str, Version],
     crashes: dict[Path, str],
-) -> Machine:
-    """Runs the interpreter over every region; a crash loses one entry only."""
+) -> dict[Path, list[object]]:
+    """What the interpreter observed in every file that holds or creates a region.
+
+    A crash loses one entry only.
+    """
     wanted = targets.get("torch")
     machine = Machine(project, tables.load("torch", None if wanted is None else str(wanted)))
     entries = link.own_entries(machine, project.modules)
     entries += link.configured_entries(machine, project.modules, settings.entry_points)
+    observed: dict[Path, list[object]] = {}
     for entry in entries:
+        for module in (entry.origin, entry.function.module):
+            observed.setdefault(module.path, [])
         try:
             link.run(machine, entry, link.label(entry, settings.root))
         except Exception:
             crashes.setdefault(entry.origin.path, traceback.format_exc())
-    return machine
-
-
-def _observations(machine: Machine | None) -> dict[Path, list[object]]:
-    observed: dict[Path, list[object]] = defaultdict(list)
-    if machine is not None:
-        for observation in machine.log:
-            observed[observation.module.path].append(observation)
+    for observation in machine.log:
+        observed.setdefault(observation.module.path, []).append(observation)
     return observed
 
 

@@ -16,7 +16,6 @@ from jitlint.analysis.values import (
     FALSE,
     NONE,
     STATIC,
-    TENSOR,
     TRUE,
     UNKNOWN,
     Class,
@@ -92,9 +91,7 @@ def _branch_boolean(
     if first is not None and first is not is_and:
         return first, true_1, false_1
     frame.variables = true_1 if is_and else false_1
-    condition: Value = TRUE if first is not None else STATIC
-    if first is None and _is_data_test(frame, node.left):
-        condition = TENSOR
+    condition = _quietly(frame, node.left) if first is None else TRUE
     with frame.guarded(condition, exempt=_is_training(node.left)):
         second, true_2, false_2 = branch(frame, node.right, construct, owner)
     if is_and:
@@ -104,9 +101,9 @@ def _branch_boolean(
     return decided, join_variables(true_1, true_2) or true_2, false_2
 
 
-def _is_data_test(frame: Frame, node: cst.BaseExpression) -> bool:
+def _quietly(frame: Frame, node: cst.BaseExpression) -> Value:
     with frame.quiet():
-        return is_tensor(evaluate(frame, node))
+        return evaluate(frame, node)
 
 
 def _is_training(node: cst.BaseExpression) -> bool:
@@ -264,8 +261,7 @@ def _boolean(frame: Frame, node: cst.BooleanOperation) -> Value:
     is_and = isinstance(node.operator, cst.And)
     before = frame.variables
     decided, when_true, when_false = branch(frame, node.left, Construct.BOOLEAN, node)
-    with frame.quiet():
-        left = evaluate(frame, node.left)
+    left = _quietly(frame, node.left)
     if decided is not None and decided is not is_and:
         return left
     frame.variables = when_true if is_and else when_false

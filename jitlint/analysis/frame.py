@@ -15,6 +15,7 @@ from jitlint.analysis.values import (
     Closure,
     Function,
     ModuleValue,
+    Source,
     Static,
     Tensor,
     Tuple,
@@ -108,6 +109,9 @@ class Moment:
 
 
 def _is_decided(value: Value) -> bool:
+    """Whether a test lets what follows run: sizes vary from call to call, modes do not."""
+    if isinstance(value, Static) and value.source is not Source.PYTHON:
+        return True
     return is_constant(value) or isinstance(value, Tensor)
 
 

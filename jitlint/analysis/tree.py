@@ -1,16 +1,9 @@
-"""Where nodes stand in their file, and in what; LibCST nodes do not know."""
+"""In what the nodes of a tree stand; LibCST nodes do not know."""
 
 from collections.abc import Mapping
 from functools import lru_cache
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
-
-
-@lru_cache(maxsize=16)
-def positions_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-    """Positions of all nodes. Costly (16 times an `ast.parse`): only where they are shown."""
-    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,6 @@
 """Evidence that a parameter is not a tensor, from how the function's body uses it."""
 
 import libcst as cst
-import libcst.matchers as m
 
 from jitlint.project.modules import FunctionInfo
 
@@ -65,7 +64,7 @@ def _is_static_argument(node: cst.Call, name: str) -> bool:
             return True
         if node.func.attr.value in SHAPE_METHODS:
             return any(_is(argument.value, name) for argument in node.args)
-    return m.matches(node.func, m.Name("range")) and any(_is(a.value, name) for a in node.args)
+    return _is(node.func, "range") and any(_is(a.value, name) for a in node.args)
 
 
 def _has_string_key(node: cst.Subscript) -> bool:

@@ -11,7 +11,6 @@ from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
 from jitlint.analysis.makers import makers
 from jitlint.analysis.statements import execute
-from jitlint.analysis.tree import positions_of
 from jitlint.analysis.values import (
     STATIC,
     TENSOR,
@@ -35,6 +34,7 @@ from jitlint.analysis.values import (
     element_of,
     join_all,
 )
+from jitlint.positions import Positions
 from jitlint.project.evidence import contradicted
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
@@ -286,7 +286,7 @@ def label(entry: Entry, root: Path) -> str:
     shown = path.relative_to(root) if path.is_relative_to(root) else path
     line = entry.origin.facts.lines.get(entry.function.qualname)
     if entry.is_own:
-        line = positions_of(entry.origin.tree)[entry.node].start.line
+        line = Positions(entry.origin.tree)[entry.node].line
     return f"{shown.as_posix()}:{line}"
 
 
