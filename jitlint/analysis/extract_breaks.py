@@ -2,9 +2,10 @@
 
 Each function is compiled alone, in default mode, with a backend that does nothing. A
 worker process does it, and another one goes on behind a function that kills it:
-`python -m jitlint.analysis.extract_breaks` reads names from its input.
+`python -m jitlint.analysis.extract_breaks NAME...`
 """
 
+import itertools
 import json
 import logging
 import operator
@@ -16,11 +17,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jitlint.analysis.extract_observations import observe
+from jitlint.analysis.extract_numpy import numpy_subjects
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_subjects import Subject, functions, methods
 
-TRIES = 3
+TRIES = 5
+DYNAMIC_SHAPE = "GB0036"
+"""The break at an operator whose output shape depends on data."""
 LINK = re.compile(r"gb(\d{4})\.html")
 UNKNOWN = "unknown"
 """The break of a release that gives breaks no identifiers."""
@@ -59,17 +62,13 @@ def measure_breaks(names: Iterable[str]) -> dict[str, str]:
 
 
 def _measure_in_worker(names: list[str]) -> Iterator[tuple[str, str | None]]:
-    worker = subprocess.run(
-        [sys.executable, "-m", __spec__.name if __spec__ else __name__],
-        input="\n".join(names),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        check=False,
-    )
-    for line in worker.stdout.splitlines():
-        name, identifier = json.loads(line)
-        yield name, identifier
+    command = [sys.executable, "-m", "jitlint.analysis.extract_breaks", *names]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as worker:
+        assert worker.stdout is not None
+        for line in worker.stdout:
+            name, identifier = json.loads(line)
+            yield name, identifier
 
 
 def work() -> None:
@@ -78,25 +77,40 @@ def work() -> None:
     import torch
 
     torch.set_num_threads(1)
-    subjects = {subject.name: subject for subject in (*functions(), *methods())}
-    for name in sys.stdin.read().split():
+    subjects = {subject.name: subject for subject in (*functions(), *methods(), *numpy_subjects())}
+    for name in sys.argv[1:]:
         print(json.dumps([name, _break_of(subjects[name])]), flush=True)
 
 
 def _break_of(subject: Subject) -> str | None:
-    """The break that every call tried causes; None when one of them causes none."""
-    results = {compile_call(subject, sample) for sample in _working(subject)}
-    return sorted(map(str, results))[0] if results and None not in results else None
+    """The first break, where every call tried causes one."""
+    first = None
+    for sample in itertools.islice(_working(subject), TRIES):
+        identifier = compile_call(subject, sample)
+        if identifier is None:
+            return None
+        first = first or identifier
+    return first
 
 
-def _working(subject: Subject) -> list[Sample]:
-    """Up to `TRIES` calls that work, as different as they come."""
-    samples = [sample for sample in subject.samples() if observe(sample) is not None]
+def _working(subject: Subject) -> Iterator[Sample]:
+    """Calls that work, as different as they come."""
+    samples = [sample for sample in subject.samples() if sample.compiles]
     plain = [sample for sample in samples if not sample.with_dim] or samples
     if not plain and not any(p.required for o in subject.overloads for p in o.parameters):
         plain = [Sample(subject.call, (), {}, False, "measured")]
     step = max(1, (len(plain) - 1) // (TRIES - 1))
-    return plain[::step][:TRIES]
+    for sample in [*plain[::step], *plain]:
+        if _runs(sample):
+            yield sample
+
+
+def _runs(sample: Sample) -> bool:
+    try:
+        sample.copy().run()
+    except Exception:
+        return False
+    return True
 
 
 def compile_call(subject: Subject, sample: Sample) -> str | None:

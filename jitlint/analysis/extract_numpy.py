@@ -1,65 +1,127 @@
-"""Which functions of NumPy torch.compile traces, and what they return there."""
+"""Which functions of NumPy torch.compile traces, and what they return there.
 
-import importlib
+torch implements them in `torch._numpy`; kinds are those of that implementation.
+"""
+
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from jitlint.analysis.extract_observations import STATIC, TENSOR, TENSORS
-from jitlint.analysis.extract_samples import make_tensor
-from jitlint.analysis.extract_subjects import import_or_none
+from jitlint.analysis.extract_kinds import SCALAR, SIZE, STATIC, TENSOR, TENSORS
+from jitlint.analysis.extract_samples import Sample
+from jitlint.analysis.extract_subjects import Subject, import_or_none
 
-NUMPY_SHAPES: tuple[tuple[tuple[int, ...], ...], ...] = (
-    ((2, 3),),
-    ((2, 3), (2, 3)),
-    ((3, 3),),
-    ((3, 3), (3,)),
-    ((3,),),
-    ((3,), (3,)),
-    ((3,), (3,), (3,)),
-    (),
+CALLS = (
+    "matrix",
+    "matrix, other",
+    "square",
+    "square, vector",
+    "vector",
+    "vector, vector",
+    "vector, vector, vector",
+    "",
+    "3",
+    "(2, 3)",
+    "2, 3",
+    "2.0, 3.0",
+    "(2, 3), 1.0",
+    "matrix, 1.0",
+    "matrix, 1",
+    "matrix, (3, 2)",
+    "matrix, (2, 2, 3)",
+    "matrix, 0, 1",
+    "matrix, 0.5",
+    "integers",
+    "integers, integers",
+    "vector, integers",
+    "vector, vector, integers",
+    "vector, integers, vector",
+    "matrix > 1, matrix, other",
+    "matrix, integers.reshape(1, 3) * 0, 1",
+    "integers, [vector, vector, vector]",
+    "cube, 3",
+    "square, 2",
+    "'ij,jk->ik', square, square",
 )
-"""Shapes of the arguments to try, until a call works."""
+"""Arguments to try: the first that work tell the kind; all that work are compiled."""
+SCALES = (1, 0, 2)
+"""What the data is multiplied by, to see whether a number depends on it."""
 
 
-def numpy_functions() -> dict[str, dict[str, Any]]:
-    """Functions of NumPy that Dynamo traces, because torch implements them."""
-    found: dict[str, dict[str, Any]] = {}
+def numpy_subjects() -> list[Subject]:
+    """The functions that both NumPy and torch have."""
+    found = []
     for namespace in ("", ".fft", ".linalg", ".random"):
-        ours, theirs = (
-            import_or_none(f"torch._numpy{namespace}"),
-            import_or_none(f"numpy{namespace}"),
-        )
+        ours = import_or_none(f"torch._numpy{namespace}")
+        theirs = import_or_none(f"numpy{namespace}")
         for name in dir(ours) if ours and theirs else ():
-            function = getattr(ours, name)
-            if name.startswith("_") or not callable(function) or isinstance(function, type):
-                continue
-            if hasattr(theirs, name):
-                found[f"numpy{namespace}.{name}"] = _numpy_entry(function)
+            function = getattr(theirs, name, None)
+            if not name.startswith("_") and callable(function) and not isinstance(function, type):
+                subject = Subject(f"numpy{namespace}.{name}", function, False, [])
+                subject.written = functools.partial(numpy_samples, function)
+                found.append(subject)
     return found
 
 
-def _numpy_entry(function: Callable[..., Any]) -> dict[str, Any]:
-    tnp: Any = importlib.import_module("torch._numpy")
-    for shapes in NUMPY_SHAPES:
-        args = [tnp.asarray(make_tensor("float64", shape, 0)) for shape in shapes]
-        try:
-            result = function(*args)
-        except Exception:
+def numpy_entry(name: str) -> dict[str, Any]:
+    """What torch's implementation of a function returns, for the first call that works."""
+    library = import_or_none("torch._numpy")
+    namespace, _, short = name.removeprefix("numpy").rpartition(".")
+    function = getattr(import_or_none(f"torch._numpy{namespace}"), short)
+    for text in CALLS:
+        results = [_call(function, text, library, scale) for scale in SCALES]
+        if results[0] is None:
             continue
-        return _numpy_kind(result, tnp.ndarray)
+        return {**_described(results), "source": "measured"}
     return {"returns": None, "source": "measured"}
 
 
-def _numpy_kind(result: Any, array: Any) -> dict[str, Any]:
-    entry: dict[str, Any] = {"returns": None}
-    if isinstance(result, array):
-        entry["returns"] = TENSOR
-        if str(result.dtype) == "bool":
+def numpy_samples(function: Callable[..., Any]) -> list[Sample]:
+    """The calls of NumPy itself, to be compiled."""
+    import numpy
+
+    return [
+        Sample(function, _arguments(text, numpy, 1), {}, False, "measured")
+        for text in CALLS
+        if _call(function, text, numpy, 1) is not None
+    ]
+
+
+def _call(function: Callable[..., Any], text: str, library: Any, scale: int) -> Any:
+    try:
+        return function(*_arguments(text, library, scale))
+    except Exception:
+        return None
+
+
+def _arguments(text: str, library: Any, scale: int) -> tuple[Any, ...]:
+    ramp = library.arange(1.0, 28.0) * scale + 0.5
+    names = {
+        "collect": lambda *args: args,
+        "other": library.arange(1.0, 7.0).reshape(2, 3) + 0.5,
+        "matrix": ramp[:6].reshape(2, 3),
+        "square": ramp[:9].reshape(3, 3) + library.eye(3) * 9,
+        "cube": ramp.reshape(3, 3, 3),
+        "vector": ramp[:3],
+        "integers": library.asarray([0, 1, 1]) * scale,
+    }
+    arguments: tuple[Any, ...] = eval(f"collect({text})", names)
+    return arguments
+
+
+def _described(results: list[Any]) -> dict[str, Any]:
+    array = import_or_none("torch._numpy").ndarray
+    first = results[0]
+    if isinstance(first, array):
+        entry: dict[str, Any] = {"returns": TENSOR}
+        if str(first.dtype) == "bool":
             entry["bool"] = True
-        if result.ndim == 0:
+        if first.ndim == 0:
             entry["reduces"] = True
-    elif isinstance(result, list | tuple) and all(isinstance(item, array) for item in result):
-        entry["returns"] = TENSORS
-    elif isinstance(result, bool | int | float | complex):
-        entry["returns"] = STATIC
-    return {**entry, "source": "measured"}
+        return entry
+    if isinstance(first, list | tuple) and first and all(isinstance(i, array) for i in first):
+        return {"returns": TENSORS}
+    if isinstance(first, bool | int | float | complex):
+        changed = any(str(other) != str(first) for other in results[1:])
+        return {"returns": SCALAR if changed else STATIC}
+    return {"returns": SIZE if isinstance(first, tuple) else None}

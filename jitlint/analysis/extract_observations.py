@@ -4,16 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from jitlint.analysis.extract_kinds import NUMBER, SCALAR, SIZE, STATIC, TENSOR, TENSORS, kind_of
 from jitlint.analysis.extract_samples import Sample, tensors_of
-
-TENSOR, TENSORS, NUMBER, SIZE, STATIC, NONE = (
-    "tensor",
-    "tensors",
-    "number",
-    "size",
-    "static",
-    "none",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +74,6 @@ def observe(sample: Sample) -> Observation | None:
         data_decides_shape=kind in (TENSOR, TENSORS) and _data_decides_shape(sample, outputs),
         pointwise=_try_pointwise(sample, output) if shaped else None,
     )
-
-
-def kind_of(value: Any) -> str | None:
-    import torch
-
-    if isinstance(value, torch.Tensor) or type(value).__name__ == "ndarray":
-        return TENSOR
-    if value is None:
-        return NONE
-    if isinstance(value, torch.Size):
-        return SIZE
-    if isinstance(value, bool | int | float | complex):
-        return NUMBER
-    if isinstance(value, list | tuple):
-        if not value:
-            return SIZE
-        if all(isinstance(item, torch.Tensor) for item in value):
-            return TENSORS
-        if all(type(item) is int for item in value):
-            return SIZE
-        return NUMBER if all(isinstance(item, bool | float | list) for item in value) else None
-    if isinstance(value, torch.dtype | torch.device | torch.layout | str):
-        return STATIC
-    return None
 
 
 def _name(tensor: Any) -> str | None:
@@ -207,7 +175,8 @@ def keeps_strides(sample: Sample) -> bool | None:
 def classify_number(samples: Iterable[Sample]) -> str | None:
     """Whether a number comes from a tensor's data, from its shape, or from neither.
 
-    Tried with other data in the same shapes, then with other shapes of the same rank.
+    Tried with other data in the same shapes, then with other shapes of the same rank. What
+    changes without any reason, such as an address, is static.
     None: no call works.
     """
     seen = depends_on_shape = False
@@ -217,8 +186,10 @@ def classify_number(samples: Iterable[Sample]) -> str | None:
         result = _rerun(sample, lambda tensors: None)
         if result is None:
             continue
+        if _differs(_rerun(sample, lambda tensors: None), result):
+            return STATIC
         if any(_differs(other, result) for other in _with_other_data(sample)):
-            return "scalar"
+            return SCALAR
         longer = _rerun(_stretched(sample), lambda tensors: None)
         depends_on_shape |= _differs(longer, result)
         seen = True
@@ -250,15 +221,19 @@ def summarize(samples: Iterable[Sample]) -> dict[str, Any]:
     observations = [seen for _, seen in kept]
     plain = [seen for seen in observations if not seen.with_dim and not seen.flags]
     default = plain or [seen for seen in observations if not seen.flags] or observations
-    alone = [seen for seen in default if seen.arguments == 1]
+    alone = [seen for seen in default if seen.arguments == seen.tensors == 1]
     together = [seen for seen in default if seen.arguments > 1]
-    special = _kinds(alone) != _kinds(together) and len(_kinds(default)) > 1
+    special = bool(together) and _kinds(alone) != _kinds(together) and len(_kinds(default)) > 1
     if special:
         default = together
         observations = [seen for seen in observations if seen.arguments > 1]
         kept = [pair for pair in kept if pair[1].arguments > 1]
+    if len(_kinds(default)) > 1:
+        fewest = min(seen.arguments for seen in default)
+        default = [seen for seen in default if seen.arguments == fewest]
+        default = [seen for seen in default if seen.tensors == seen.arguments] or default
     kinds = _kinds(default)
-    if len(kinds) != 1:
+    if len(kinds) != 1 or kinds == {None}:
         return {}
     (kind,) = kinds
     entry: dict[str, Any] = {"returns": kind, "source": _source(default)}

@@ -18,7 +18,11 @@ OUTPUT_NAMES = frozenset({"out", "dtype", "inplace"})
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One call: `call(*args, **kwargs)`. `with_dim`: a dimension is named."""
+    """One call: `call(*args, **kwargs)`.
+
+    `with_dim`: a dimension is named. `wrapped`: `call` takes the arguments in an order of its
+    own. `compiles`: it may be compiled as it is.
+    """
 
     call: Callable[..., Any]
     args: tuple[Any, ...]
@@ -26,6 +30,7 @@ class Sample:
     with_dim: bool
     source: str
     wrapped: bool = False
+    compiles: bool = True
 
     def run(self) -> Any:
         return self.call(*self.args, **self.kwargs)
@@ -95,7 +100,7 @@ def operator_samples(
         for sample in found:
             args = (sample.input, *sample.args)
             with_dim = names_dim(args, sample.kwargs, overloads)
-            yield Sample(call, args, sample.kwargs, with_dim, "op_db", wrapped)
+            yield Sample(call, args, sample.kwargs, with_dim, "op_db", wrapped, not wrapped)
 
 
 def names_dim(args: tuple[Any, ...], kwargs: dict[str, Any], overloads: list[Overload]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jitlint.analysis.extract_calls import bare_samples, written_samples
 from jitlint.analysis.extract_samples import Sample, operator_samples, signature_samples
 from jitlint.analysis.extract_stubs import (
     Overload,
@@ -69,8 +70,11 @@ class Subject:
     method: bool
     overloads: list[Overload]
     operators: list[tuple[Any, Callable[..., Any]]] = field(default_factory=list)
+    written: Callable[[], list[Sample]] | None = None
 
     def samples(self) -> list[Sample]:
+        if self.written is not None:
+            return self.written()
         overloads = self.overloads
         if self.method:
             overloads = [_with_self(overload) for overload in overloads]
@@ -79,7 +83,8 @@ class Subject:
             wrapped = call is not self.call
             found += operator_samples(operator, call, overloads, wrapped=wrapped)
         found += signature_samples(self.call, self.overloads, method=self.method)
-        return found
+        found += written_samples(self.name, self.call)
+        return found or bare_samples(self.name, self.call)
 
 
 def _with_self(overload: Overload) -> Overload:
@@ -87,19 +92,20 @@ def _with_self(overload: Overload) -> Overload:
 
 
 def functions() -> list[Subject]:
+    """The public functions, each under the first of its names."""
     stubs = function_stubs()
-    found: dict[str, Subject] = {}
+    found: dict[int, Subject] = {}
     for namespace in NAMESPACES:
         module = import_or_none(namespace)
         for name in dir(module) if module else ():
             function: Any = getattr(module, name, None)
-            if _is_public_function(namespace, name, function):
+            if _is_public_function(namespace, name, function) and id(function) not in found:
                 dotted = f"{namespace}.{name}"
                 overloads = stubs.get(dotted) or signature_of(function)
-                found[dotted] = Subject(dotted, function, False, overloads)
+                found[id(function)] = Subject(dotted, function, False, overloads)
     for operator in operators():
         for name in (operator.name, *(alias.name for alias in operator.aliases)):
-            if subject := found.get(f"torch.{name}"):
+            if subject := found.get(id(_resolve(f"torch.{name}"))):
                 subject.operators.append((operator, operator.op))
     return list(found.values())
 

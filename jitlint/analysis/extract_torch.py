@@ -9,33 +9,27 @@ import argparse
 import io
 import json
 import random
-import re
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jitlint.analysis.extract_breaks import measure_breaks
-from jitlint.analysis.extract_numpy import numpy_functions
-from jitlint.analysis.extract_observations import (
-    NONE,
+from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
+from jitlint.analysis.extract_kinds import (
     NUMBER,
+    SCALAR,
     SIZE,
     STATIC,
     TENSOR,
     TENSORS,
-    classify_number,
     kind_of,
-    summarize,
+    kind_of_annotation,
 )
-from jitlint.analysis.extract_samples import (
-    make_tensor,
-)
-from jitlint.analysis.extract_stubs import (
-    read_attributes,
-    signature_of,
-)
+from jitlint.analysis.extract_modules import modules
+from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
+from jitlint.analysis.extract_observations import classify_number, summarize
+from jitlint.analysis.extract_samples import make_tensor
+from jitlint.analysis.extract_stubs import read_attributes
 from jitlint.analysis.extract_subjects import Subject, aliases, functions, methods
 
 SCHEMA = 1
@@ -90,23 +84,26 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
             entry = declared(subject)
         if entry:
             entries[subject.name] = entry
+    for subject in numpy_subjects():
+        if not only or subject.name in only:
+            entries[subject.name] = numpy_entry(subject.name)
     if compiled:
         add_breaks(entries)
     table: dict[str, Any] = {
         "schema": SCHEMA,
         "framework": "torch",
         "version": torch.__version__.partition("+")[0],
-        "functions": {k: v for k, v in entries.items() if not k.startswith("Tensor.")},
+        "functions": {k: v for k, v in entries.items() if k.startswith("torch.")},
         "methods": {
             k.removeprefix("Tensor."): v for k, v in entries.items() if k.startswith("Tensor.")
         },
+        "numpy": {k: v for k, v in entries.items() if k.startswith("numpy.")},
     }
     if not only:
         table["attributes"] = attributes()
         table["modules"] = modules()
         table["tensor_only_methods"] = tensor_only_methods()
         table["aliases"] = aliases(table["functions"])
-        table["numpy"] = numpy_functions()
     return table
 
 
@@ -126,7 +123,15 @@ def entry_of(subject: Subject) -> dict[str, Any]:
         entry.pop("with_dim", None)
     if entry["returns"] in (TENSOR, TENSORS):
         entry.update(schema_facts(subject))
-    return _ordered(entry)
+    return _ordered(with_declared_arity(entry, subject))
+
+
+def with_declared_arity(entry: dict[str, Any], subject: Subject) -> dict[str, Any]:
+    """The entry with the number of tensors that the signature promises."""
+    items = declared(subject).get("items")
+    if entry["returns"] == TENSORS and "items" not in entry and items:
+        return {"returns": TENSORS, "items": items, **entry}
+    return entry
 
 
 def _declares_tensor(subject: Subject) -> bool:
@@ -146,29 +151,6 @@ def declared(subject: Subject) -> dict[str, Any]:
     if items:
         entry["items"] = items
     return entry
-
-
-def kind_of_annotation(text: str) -> tuple[str | None, int | None]:
-    """The kind that a return annotation names, and its arity."""
-    import torch
-
-    text = text.replace("Optional[Tensor]", "Tensor | None").replace("Tuple", "tuple")
-    if text in ("Tensor", "Self", "S", "Tensor | None"):
-        return TENSOR, None
-    if text.startswith("torch.return_types."):
-        cls = getattr(torch.return_types, text.rpartition(".")[2])
-        return TENSORS, int(cls.n_fields)
-    if match := re.fullmatch(r"tuple\[(Tensor(?:, Tensor)*)\]", text):
-        return TENSORS, match[1].count("Tensor")
-    if re.fullmatch(r"(tuple\[Tensor, \.\.\.\]|(list|List|Sequence)\[Tensor\])", text):
-        return TENSORS, None
-    if text in ("_bool", "_int", "_float", "bool", "int", "float", "Number", "_int | SymInt"):
-        return NUMBER, None
-    if text in ("_dtype", "_device", "_layout", "str", "_qscheme", "dtype", "device"):
-        return STATIC, None
-    if text == "None":
-        return NONE, None
-    return (SIZE, None) if text == "Size" else (None, None)
 
 
 def schema_facts(subject: Subject) -> dict[str, Any]:
@@ -210,11 +192,20 @@ def _ordered(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
-    """Compile calls of each function, and note the graph break that they cause."""
-    for name, identifier in measure_breaks(entries).items():
-        key = "reads" if entries[name]["returns"] == "scalar" else "breaks"
-        entries[name][key] = identifier
-        entries[name] = _ordered(entries[name])
+    """Compile calls of each function, and note the graph break that they all cause.
+
+    A shape that depends on data in some calls only is `may_be_dynamic`.
+    """
+    breaks = measure_breaks(entries)
+    for name, entry in entries.items():
+        identifier = breaks.get(name)
+        if identifier:
+            entry["reads" if entry["returns"] == SCALAR else "breaks"] = identifier
+        elif entry.pop("dynamic_shape", False):
+            entry["may_be_dynamic"] = True
+        if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
+            entry["dynamic_shape"] = True
+        entries[name] = _ordered(entry)
 
 
 def attributes() -> dict[str, str]:
@@ -252,63 +243,6 @@ def _attribute_kind(name: str) -> str | None:
     return kind if kind == TENSOR else None
 
 
-def modules() -> dict[str, dict[str, Any]]:
-    """What `forward` of each class of `torch.nn` returns."""
-    import torch
-
-    measured = dict(_module_kinds())
-    found: dict[str, dict[str, Any]] = {}
-    for name, cls in vars(torch.nn).items():
-        if not (isinstance(cls, type) and issubclass(cls, torch.nn.Module)):
-            continue
-        if name in measured:
-            found[f"torch.nn.{name}"] = {**measured[name], "source": "measured"}
-            continue
-        kind, items = kind_of_annotation(signature_of(cls.forward)[0].returns)
-        if kind in (TENSOR, TENSORS):
-            entry = {"returns": kind, **({"items": items} if items else {})}
-            found[f"torch.nn.{name}"] = {**entry, "source": "annotation"}
-    return found
-
-
-def _module_kinds() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Kinds of the results of the module inputs of torch's own test suite."""
-    import torch
-    from torch.testing._internal.common_modules import module_db
-
-    for info in module_db:
-        seen = set()
-        try:
-            inputs = info.module_inputs_func(
-                info, device="cpu", dtype=torch.float32, requires_grad=False, training=False
-            )
-        except Exception:
-            continue
-        for sample in inputs:
-            try:
-                made = sample.constructor_input
-                module = info.module_cls(*made.args, **made.kwargs)
-                result = module(*sample.forward_input.args, **sample.forward_input.kwargs)
-            except Exception:
-                continue
-            seen.add((_module_kind(result), len(result) if isinstance(result, tuple) else None))
-        if len(seen) == 1:
-            kind, items = seen.pop()
-            if kind:
-                yield info.module_cls.__name__, _entry(kind, items)
-
-
-def _module_kind(result: Any) -> str | None:
-    kind = kind_of(result)
-    if kind is None and isinstance(result, tuple):
-        return TENSORS
-    return kind
-
-
-def _entry(kind: str, items: int | None) -> dict[str, Any]:
-    return {"returns": kind, **({"items": items} if items else {})}
-
-
 def tensor_only_methods() -> list[str]:
     """Methods that a value has only if it is a tensor."""
     import numpy
@@ -316,8 +250,8 @@ def tensor_only_methods() -> list[str]:
 
     others: list[type] = [str, bytes, list, dict, set, frozenset, int, float, complex, tuple]
     others += [numpy.ndarray, torch.nn.Module, random.Random, io.TextIOWrapper, io.BytesIO]
-    others += [torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Parameter.__mro__[-1]]
-    others += [torch.optim.Optimizer, torch.Size, torch.Generator, torch.dtype, torch.device]
+    others += [torch.nn.ModuleList, torch.nn.ModuleDict, torch.optim.Optimizer]
+    others += [torch.Size, torch.Generator, torch.dtype, torch.device]
     taken = {name for cls in others for name in dir(cls)}
     return [
         name

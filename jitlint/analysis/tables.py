@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from packaging.version import Version
 
@@ -33,18 +33,24 @@ class Returns(enum.Enum):
     NONE = "none"
 
 
+Structure: TypeAlias = "Returns | tuple[Structure, ...]"
+"""A kind, or the structures of the items of a tuple."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """One function, method or module.
 
     `with_dim` is what it returns when the call names a dimension, `with_flags` when a
-    parameter is true; `items` is the number of tensors where that is fixed. `dtype` is
+    parameter is true; `items` is the number of tensors where that is fixed, and `structure`
+    the kind of each where they are not all tensors (`torch.nn.LSTM`). `dtype` is
     "same" (as the first tensor, except `from_bool`), "float" (floating for integers too),
     or a dtype's name; see `result_dtype`.
     `reduces`: without a dimension the result has rank 0; `broadcasts`: but with a second
     tensor it does not reduce (`torch.max`). `one_argument` is what it does instead when it
     is given nothing but its first argument (`torch.where`). `elementwise`: the shape is the
     broadcast of the inputs, each element depends on its like, and strides are kept.
+    `dynamic_shape`: the shape depends on data in every call; `may_be_dynamic`: in some.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
     reading data into Python, or otherwise.
     """
@@ -52,6 +58,7 @@ class Operator:
     name: str
     returns: Returns | None = None
     items: int | None = None
+    structure: "Structure | None" = None
     with_dim: Returns | None = None
     with_flags: Mapping[str, Returns] = field(default_factory=dict)
     is_bool: bool = False
@@ -63,6 +70,7 @@ class Operator:
     mutates: bool = False
     view: bool = False
     dynamic_shape: bool = False
+    may_be_dynamic: bool = False
     from_bool: str | None = None
     reads: str | None = None
     breaks: str | None = None
@@ -148,9 +156,16 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         with_dim=_kind(fields.pop("with_dim", None)),
         with_flags=MappingProxyType({flag: Returns(kind) for flag, kind in flags.items()}),
         one_argument=None if alone is None else _operator(name, alone),
+        structure=_structure(fields.pop("structure", None)),
         is_bool=fields.pop("bool", False),
         **fields,
     )
+
+
+def _structure(found: Any) -> "Structure | None":
+    if isinstance(found, list):
+        return tuple(item for part in found if (item := _structure(part)) is not None)
+    return _kind(found)
 
 
 def _kind(text: str | None) -> Returns | None:
