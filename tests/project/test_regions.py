@@ -1,0 +1,448 @@
+"""Which code runs under a compiler, and by which chain of calls from where.
+
+Each case is a small project; `# break` marks the lines that must be reported, and no other
+line may be.
+"""
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from jitlint import engine
+from jitlint.config import Settings
+from jitlint.finding import Diagnostic
+from jitlint.rule import load_rules
+
+
+def check(folder: Path, files: dict[str, str], **settings: object) -> list[Diagnostic]:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    options = Settings(root=folder, cache=False, **settings)  # type: ignore[arg-type]
+    result = engine.check([folder], options, load_rules())
+    assert not result.problems
+    return list(result.diagnostics)
+
+
+def places(found: list[Diagnostic]) -> set[tuple[str, int]]:
+    return {(Path(each.path).name, each.span.line) for each in found}
+
+
+def marked(files: dict[str, str]) -> set[tuple[str, int]]:
+    return {
+        (Path(name).name, number)
+        for name, text in files.items()
+        for number, line in enumerate(textwrap.dedent(text).splitlines(), 1)
+        if re.search(r"# break", line)
+    }
+
+
+BRANCH = """
+    def gate(x):
+        if x.sum() > 0:  # break
+            return x * 2
+        return x
+"""
+
+REACHED = {
+    "decorator": """
+        import torch
+        @torch.compile
+        def gate(x):
+            if x.sum() > 0:  # break
+                return x * 2
+            return x
+    """,
+    "decorator with options": """
+        import torch as t
+        @t.compile(fullgraph=True, dynamic=False)
+        def gate(x):
+            if x.sum() > 0:  # break
+                return x * 2
+            return x
+    """,
+    "name of its own": """
+        from torch import compile as speed_up
+        def gate(x):
+            if x.sum() > 0:  # break
+                return x * 2
+            return x
+        fast = speed_up(gate)
+    """,
+    "partial as a decorator": """
+        import functools
+        import torch
+        jit = functools.partial(torch.compile, fullgraph=True)
+        @jit
+        def gate(x):
+            if x.sum() > 0:  # break
+                return x * 2
+            return x
+    """,
+    "rebound name": """
+        import torch
+        def gate(x):
+            if x.sum() > 0:  # break
+                return x * 2
+            return x
+        gate = torch.compile(gate)
+    """,
+    "bound method kept as an attribute": """
+        import torch
+        class Trainer:
+            def __init__(self):
+                self.step = torch.compile(self._step)
+            def _step(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+    """,
+    "module instance": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        model = torch.compile(Gate().eval())
+    """,
+    "module compiled in place": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        model = Gate()
+        model.compile(fullgraph=True)
+    """,
+    "module that arrives as an argument": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        def train(model):
+            model = torch.compile(model)
+            return model
+        def main():
+            train(Gate())
+    """,
+    "module that nobody knows": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        def train(model):
+            return torch.compile(model)
+    """,
+    "helper": """
+        import torch
+        def helper(x):
+            if x.sum() > 0:  # break
+                return x * 2
+            return x
+        @torch.compile
+        def gate(x):
+            return helper(x + 1)
+    """,
+    "inherited method": """
+        import torch
+        class Base(torch.nn.Module):
+            def gate(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        class Net(Base):
+            def forward(self, x):
+                return self.gate(x)
+        model = torch.compile(Net())
+    """,
+    "super": """
+        import torch
+        class Base(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        class Net(Base):
+            def forward(self, x):
+                return super().forward(x + 1)
+        model = torch.compile(Net())
+    """,
+    "submodules in a list and in a Sequential": """
+        import torch
+        from torch import nn
+        class First(nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        class Second(nn.Module):
+            def forward(self, x):
+                return x / 2 if x.mean() > 1 else x  # break
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([First() for _ in range(3)])
+                self.head = nn.Sequential(nn.Linear(2, 2), Second())
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return self.head(x)
+        model = torch.compile(Net())
+    """,
+    "nested function and lambda": """
+        import torch
+        @torch.compile
+        def gate(x):
+            def inner(v):
+                if v.sum() > 0:  # break
+                    return v
+                return x
+            return inner(x) + (lambda v: v if v.any() else x)(x)  # break
+    """,
+    "property": """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scale", torch.ones(()))
+            @property
+            def factor(self):
+                return 2 if self.scale > 0 else 1  # break
+            def forward(self, x):
+                return x * self.factor
+        model = torch.compile(Net())
+    """,
+    "export": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                assert x.sum() > 0  # break
+                return x
+        program = torch.export.export(Gate(), (torch.ones(2),))
+    """,
+    "trace freezes shapes too": """
+        import torch
+        def pad(x):
+            if x.shape[0] % 2:  # break
+                x = x[1:]
+            return x
+        traced = torch.jit.trace(pad, (torch.ones(3),))
+    """,
+}
+
+NOT_REACHED = {
+    "never compiled": "import torch\n" + textwrap.dedent(BRANCH).replace("  # break", ""),
+    "only scripted": """
+        import torch
+        @torch.jit.script
+        def gate(x):
+            if x.sum() > 0:
+                return x * 2
+            return x
+    """,
+    "disabled helper": """
+        import torch
+        @torch.compiler.disable
+        def helper(x):
+            if x.sum() > 0:
+                return x * 2
+            return x
+        @torch.compile
+        def gate(x):
+            return helper(x)
+    """,
+    "compile that is switched off": """
+        import torch
+        @torch.compile(disable=True)
+        def gate(x):
+            if x.sum() > 0:
+                return x * 2
+            return x
+    """,
+    "behind is_compiling": """
+        import torch
+        @torch.compile
+        def gate(x):
+            if not torch.compiler.is_compiling():
+                if x.sum() > 0:
+                    raise ValueError("positive")
+            return x
+    """,
+    "dead by a default": """
+        import torch
+        @torch.compile
+        def gate(x, check=False):
+            if check:
+                assert not x.any()
+            return x
+    """,
+    "another compile": """
+        import re
+        import torch
+        def compile(function):
+            return function
+        @compile
+        def gate(x):
+            if x.sum() > 0:
+                return x * 2
+            return x
+    """,
+    "metadata": """
+        import torch
+        @torch.compile
+        def gate(x, mask=None):
+            if x.shape[0] > 2 and x.dtype == torch.float32 and x.dim() == 2 and len(x) > 1:
+                x = x + 1
+            if mask is not None and mask.device == x.device and isinstance(mask, torch.Tensor):
+                x = x * mask
+            if x.is_cuda or x.requires_grad or torch.is_grad_enabled() or x.numel() == 0:
+                x = x - 1
+            return x
+    """,
+    "scripted helper under trace": """
+        import torch
+        @torch.jit.script_if_tracing
+        def helper(x):
+            if x.sum() > 0:
+                return x * 2
+            return x
+        def gate(x):
+            return helper(x)
+        traced = torch.jit.trace(gate, (torch.ones(2),))
+    """,
+}
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_code_in_a_region_is_reported(name, tmp_path):
+    files = {"mod.py": REACHED[name]}
+    assert places(check(tmp_path, files)) == marked(files)
+
+
+@pytest.mark.parametrize("name", NOT_REACHED)
+def test_code_outside_of_regions_is_not(name, tmp_path):
+    assert check(tmp_path, {"mod.py": NOT_REACHED[name]}) == []
+
+
+def test_regions_spread_through_packages_and_keep_their_chain(tmp_path):
+    files = {
+        "lib/__init__.py": "from .layers import *\n",
+        "lib/layers.py": """
+            import torch.nn as nn
+            from . import ops
+            class Layer(nn.Module):
+                def forward(self, x):
+                    return ops.gate(x)
+        """,
+        "lib/ops.py": BRANCH,
+        "train.py": """
+            import torch
+            import lib
+            model = torch.compile(lib.Layer())
+        """,
+    }
+    (found,) = check(tmp_path, files)
+    assert places([found]) == {("ops.py", 3)}
+    assert found.region is not None
+    assert found.region.entry == "train.py:4"
+    assert found.region.chain == ("lib.layers.Layer.forward", "lib.ops.gate")
+
+
+def test_a_wrapper_of_another_file_compiles_what_it_is_given(tmp_path):
+    files = {
+        "tools.py": """
+            import torch
+            def fast(function):
+                return torch.compile(function, dynamic=False)
+        """,
+        "model.py": """
+            from tools import fast
+            @fast
+            def gate(x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        """,
+    }
+    assert places(check(tmp_path, files)) == marked(files)
+
+
+LIBRARY = {
+    "lib/__init__.py": "",
+    "lib/nets.py": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return x if x.any() else -x
+    """,
+    "lib/ops.py": """
+        import torch
+        def nms(boxes: torch.Tensor):
+            return boxes if boxes.any() else None
+        def load(path):
+            return path if path.any() else None
+        def _private(boxes: torch.Tensor):
+            return boxes if boxes.any() else None
+        class Tool:
+            def apply(self, boxes: torch.Tensor):
+                return boxes if boxes.any() else None
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("entry_points", "expected"),
+    [
+        ((), set()),
+        (("lib",), {("nets.py", 6)}),
+        (("lib.ops",), set()),
+        (("lib.ops:*",), {("ops.py", 4)}),
+        (("lib:*",), {("ops.py", 4)}),
+        (("lib.ops:nms",), {("ops.py", 4)}),
+        (("lib.ops:Tool.apply",), {("ops.py", 11)}),
+        (("lib", "lib:*"), {("nets.py", 6), ("ops.py", 4)}),
+        (("l*.n*",), {("nets.py", 6)}),
+    ],
+)
+def test_entry_points_name_what_users_compile(entry_points, expected, tmp_path):
+    found = check(tmp_path, LIBRARY, entry_points=entry_points)
+    assert places(found) == expected
+
+
+def test_fullgraph_turns_a_warning_into_an_error(tmp_path):
+    found = check(tmp_path, {"mod.py": REACHED["decorator with options"]})
+    assert [each.severity.value for each in found] == ["error"]
+    found = check(tmp_path, {"mod.py": REACHED["decorator"]})
+    assert [each.severity.value for each in found] == ["warning"]
+
+
+def test_an_operand_behind_an_undecided_mode_is_a_note(tmp_path):
+    text = """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self, mode):
+                super().__init__()
+                self.mode = mode
+            def forward(self, x):
+                if self.mode == "strict" and x.isnan().any():
+                    return -x
+                if self.training and x.isnan().any():
+                    return x
+                return x
+        model = torch.compile(Net("lax"))
+    """
+    found = check(tmp_path, {"mod.py": text})
+    assert [(each.span.line, each.severity.value) for each in found] == [
+        (8, "note"),
+        (10, "warning"),
+    ]
