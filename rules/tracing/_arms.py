@@ -8,7 +8,7 @@ the values at the entry of the branch.
 
 import enum
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -119,10 +119,17 @@ def read_match(node: cst.Match, module: cst.Module) -> Branch:
             raise Withheld("the patterns of the `match` are more than single numbers")
     if not cases:
         raise Withheld("the `match` has no case that tests for a number")
-    around = (*_trailing(node.whitespace_after_colon), *_comments_of(node.footer))
-    first = cases[0]
-    arm = Arm(first.arm.outputs, (*around, *first.arm.comments))
-    return _branch(node, (Case(first.test, arm), *cases[1:]), default, module)
+    first, *others = cases
+    header = _trailing(node.whitespace_after_colon)
+    cases = [Case(first.test, _with_comments(first.arm, before=header)), *others]
+    footer = _comments_of(node.footer)
+    if footer:
+        default = _with_comments(default or Arm(), after=footer)
+    return _branch(node, tuple(cases), default, module)
+
+
+def _with_comments(arm: Arm, before: Iterable[str] = (), after: Iterable[str] = ()) -> Arm:
+    return Arm(arm.outputs, (*before, *arm.comments, *after))
 
 
 def _branch(

@@ -31,6 +31,8 @@ from ._withheld import Withheld
 
 NO_NUMBER, WHOLE, FLOATING = 0, 1, 2
 MAX_DEPTH = 8
+MAX_FACTOR, MIN_DIVISOR = 6e4, 1e-4
+"""Factors that float16 can hold, and divisors whose reciprocal it can."""
 
 FINITE_GRADIENT = frozenset(
     {
@@ -58,6 +60,9 @@ NO_GRADIENT = frozenset(
 OTHER_GRADIENT = frozenset({"prod", "cumprod"})
 """Operators whose gradient is computed by looking at the data, unless it is traced: `prod`
 of infinities has NaN for a gradient in one and infinity in the other (measured)."""
+
+OTHER_RESULT = frozenset({"dtype", "out", "memory_format", "device", "layout", "inplace"})
+"""Keywords that make an elementwise operator something else."""
 
 COMPLEX_TO_REAL = frozenset({"abs", "absolute", "angle", "imag", "real", "norm"})
 FAILS_WHEN_EMPTY = frozenset({"amax", "amin", "aminmax", "argmax", "argmin", "max", "min"})
@@ -94,10 +99,10 @@ class Number:
     value: Static
     kind: int = WHOLE
 
-    @property
-    def is_finite(self) -> bool:
+    def is_within(self, low: float, high: float) -> bool:
+        """Whether its magnitude is known to lie between two bounds."""
         const = self.value.const
-        return isinstance(const, int | float) and math.isfinite(const)
+        return isinstance(const, int | float) and low <= abs(const) <= high
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +303,7 @@ class Describer:
         if operator == "MatrixMultiply":
             operands = [each for each in (left, right) if isinstance(each, Profile)]
             return self._opaque(node, "@", operands, None, hazard=True)
-        if operator in ("FloorDivide", "Modulo") and not _is_nonzero_number(right):
+        if operator in ("FloorDivide", "Modulo") and not _is_divisor(right):
             raise Withheld(
                 f"`{self._short(node)}` divides whole numbers, which raises for 0 even where "
                 "its arm is not taken"
@@ -473,7 +478,7 @@ class Describer:
         arguments: Sequence[Described],
         tensors: Sequence[Profile],
     ) -> Profile:
-        plain = all(argument.keyword is None for argument in node.args)
+        plain = not OTHER_RESULT & {each.keyword.value for each in node.args if each.keyword}
         alone = len(tensors) == len(arguments) == 1 and self._has_no_options(node)
         finite = name in FINITE_GRADIENT and all(each.finite for each in tensors)
         if operator.elementwise and not operator.view and tensors and plain:
@@ -573,8 +578,9 @@ class Describer:
         return operator is not None and operator.dtype == "same" and "dtype" not in named
 
 
-def _is_nonzero_number(described: Described) -> bool:
-    return isinstance(described, Number) and described.is_finite and described.value.const != 0
+def _is_divisor(described: Described) -> bool:
+    """A number whose reciprocal is finite in every dtype."""
+    return isinstance(described, Number) and described.is_within(MIN_DIVISOR, math.inf)
 
 
 def _has_finite_gradient(operator: str, left: Described, right: Described) -> bool:
@@ -584,16 +590,16 @@ def _has_finite_gradient(operator: str, left: Described, right: Described) -> bo
         case "Multiply":
             return _is_factor(left) or _is_factor(right)
         case "Divide" | "FloorDivide" | "Modulo":
-            return _is_nonzero_number(right)
+            return _is_divisor(right)
         case "Power":
-            return _is_nonzero_number(right) and right.value.const == 1  # type: ignore[union-attr]
+            return isinstance(right, Number) and right.is_within(1.0, 1.0)
     return False
 
 
 def _is_factor(described: Described) -> bool:
     """Something finite that no gradient flows into."""
     if isinstance(described, Number):
-        return described.is_finite
+        return described.is_within(0.0, MAX_FACTOR)
     return not described.sources and described.dtype.leaves == {"dtype:bool"}
 
 
