@@ -99,8 +99,9 @@ def _working(subject: Subject) -> Iterator[Sample]:
     plain = [sample for sample in samples if not sample.with_dim] or samples
     if not plain and not any(p.required for o in subject.overloads for p in o.parameters):
         plain = [Sample(subject.call, (), {}, False, "measured")]
-    step = max(1, (len(plain) - 1) // (TRIES - 1))
-    for sample in [*plain[::step], *plain]:
+    last = len(plain) - 1
+    spread = [plain[last * step // (TRIES - 1)] for step in range(TRIES)] if plain else []
+    for sample in [*dict.fromkeys(spread), *plain]:
         if _runs(sample):
             yield sample
 

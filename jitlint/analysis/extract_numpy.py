@@ -42,6 +42,7 @@ CALLS = (
     "cube, 3",
     "square, 2",
     "'ij,jk->ik', square, square",
+    "0, 5, (3,)",
 )
 """Arguments to try: the first that work tell the kind; all that work are compiled."""
 SCALES = (1, 0, 2)
@@ -72,7 +73,10 @@ def numpy_entry(name: str) -> dict[str, Any]:
         results = [_call(function, text, library, scale) for scale in SCALES]
         if results[0] is None:
             continue
-        return {**_described(results), "source": "measured"}
+        entry = _described(results)
+        if namespace == ".random" and entry["returns"] in (SCALAR, STATIC):
+            entry["returns"] = None  # a number without a size, an array with one
+        return {**entry, "source": "measured"}
     return {"returns": None, "source": "measured"}
 
 
@@ -114,7 +118,7 @@ def _described(results: list[Any]) -> dict[str, Any]:
     first = results[0]
     if isinstance(first, array):
         entry: dict[str, Any] = {"returns": TENSOR}
-        if str(first.dtype) == "bool":
+        if str(first.tensor.dtype) == "torch.bool":
             entry["bool"] = True
         if first.ndim == 0:
             entry["reduces"] = True

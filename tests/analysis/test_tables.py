@@ -115,6 +115,7 @@ def test_metadata_does_not_break(torch_2_13: Table, name: str) -> None:
         ("torch.sum", None),
         ("torch.is_grad_enabled", None),
         ("numpy.zeros", None),
+        ("numpy.random.normal", None),
         ("numpy.sum", None),
     ],
 )
@@ -198,6 +199,12 @@ def test_facts_of_functions(torch_2_13: Table, fact: str, having: str, lacking: 
             )
             assert operator is not None, name
             assert getattr(operator, fact) is expected, name
+
+
+def test_a_numpy_predicate_is_bool(torch_2_13: Table) -> None:
+    isnan = torch_2_13.function("numpy.isnan")
+    assert isnan is not None
+    assert isnan.is_bool
 
 
 def test_a_method_with_an_underscore_mutates(torch_2_13: Table) -> None:
