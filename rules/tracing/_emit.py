@@ -1,9 +1,11 @@
 """New code: nested selections, written as one would by hand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
+
+from jitlint.finding import Fix, Replacement, Safety
 
 from . import _scope as scope
 from ._arms import bare
@@ -151,3 +153,18 @@ def fitting(
         if all(len(line) + indent <= LINE_LENGTH for line in lines):
             break
     return statements
+
+
+def conditional_fix(
+    title: str,
+    conditions: Iterable[str],
+    replacements: dict[cst.CSTNode, Replacement],
+    imports: tuple[str, ...] = (),
+    tests: Sequence[cst.CSTNode] = (),
+) -> Fix:
+    """Safe without conditions; with some, unsafe, and its title names them."""
+    phrases = list(conditions)
+    if not phrases:
+        return Fix(Safety.SAFE, title, replacements, imports, tuple(tests))
+    title = f"{title}, right if {' and '.join(phrases)}"
+    return Fix(Safety.UNSAFE, title, replacements, imports, tuple(tests))

@@ -11,7 +11,8 @@ from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
 
 from . import _scope as scope
-from ._profile import PURE_LAYERS, Describer
+from ._operators import PURE_LAYERS
+from ._profile import Describer
 
 
 class Use(enum.Enum):

@@ -5,8 +5,7 @@ wanted can be infinite or NaN. `torch.cond` computes one; it stands where that i
 """
 
 import struct
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,7 +15,7 @@ from libcst.helpers import parse_template_expression
 from jitlint.analysis.observations import Construct, TruthTest
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Framework, Optional, Tensor
-from jitlint.finding import Fix, Replacement, Safety
+from jitlint.finding import Fix, Replacement
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
@@ -32,6 +31,8 @@ from ._arms import (
     read_if,
     read_match,
 )
+from ._comments import comment_line, header_of, require_comments
+from ._deletion import deletion
 from ._predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
 from ._profile import (
     Agreement,
@@ -57,7 +58,7 @@ def fix_branch(test: TruthTest, ctx: Context) -> Fix:
     describer = Describer(test, scope.statement_of(owner, test.module.tree))
     guard, branch = _read(describer, owner)
     if branch.form is Form.NOTHING:
-        return _deletion(describer, branch)
+        return deletion(describer, branch)
     return _Selection(test, guard, branch).fix()
 
 
@@ -139,79 +140,6 @@ def _without_guard(describer: Describer, branch: Branch) -> Guarded:
     )
 
 
-def _deletion(describer: Describer, branch: Branch) -> Fix:
-    """A branch without effect; its test must be free of effects too."""
-    tests: list[cst.CSTNode] = []
-    conditions: dict[str, None] = {}
-    for case in branch.cases:
-        built = predicate(describer, case.test, branch.node, frozenset())
-        require_no_hazards(hazards_in(describer, case.test))
-        conditions.update(dict.fromkeys(built.conditions))
-        tests.extend(built.tests)
-    replacements = _without(describer, branch)
-    return _fix("Delete the branch, which does nothing", conditions, replacements, tests=tests)
-
-
-def _without(describer: Describer, branch: Branch) -> dict[cst.CSTNode, Replacement]:
-    """The statement is gone; its comments stand above the next one."""
-    comments = [comment for arm in branch.arms for comment in arm.comments]
-    if branch.statement is not branch.node:
-        raise Withheld("the branch does nothing: delete it")
-    block = scope.block_around(branch.statement, describer.module)
-    index = next(i for i, each in enumerate(block) if each is branch.node)
-    lines = [*getattr(branch.node, "leading_lines", ()), *map(_comment_line, comments)]
-    has_comments = any(line.comment is not None for line in lines)
-    if not has_comments and len(block) > 1:
-        return {branch.node: cst.RemoveFromParent()}
-    if len(block) == 1:
-        return {branch.node: cst.SimpleStatementLine([cst.Pass()], leading_lines=lines)}
-    if index + 1 == len(block):
-        raise Withheld("the branch does nothing: delete it, and move its comments")
-    following = block[index + 1]
-    own = getattr(following, "leading_lines", ())
-    return {
-        branch.node: cst.RemoveFromParent(),
-        following: following.with_changes(leading_lines=[*lines, *own]),
-    }
-
-
-def _require_comments(replacements: Mapping[cst.CSTNode, Replacement]) -> None:
-    old = Counter(comment for node in replacements for comment in _comments_in(node))
-    new = Counter(comment for node in replacements.values() for comment in _comments_in(node))
-    if old - new:
-        comment = next(iter(old - new))
-        raise Withheld(f"the comment `{comment}` would be lost: move it above the branch")
-
-
-def _comments_in(node: object) -> Iterator[str]:
-    if isinstance(node, cst.FlattenSentinel):
-        for each in node:
-            yield from _comments_in(each)
-    elif isinstance(node, cst.Comment):
-        yield node.value
-    elif isinstance(node, cst.CSTNode):
-        for child in node.children:
-            yield from _comments_in(child)
-
-
-def _comment_line(comment: str) -> cst.EmptyLine:
-    return cst.EmptyLine(comment=cst.Comment(comment))
-
-
-def _fix(
-    title: str,
-    conditions: Iterable[str],
-    replacements: dict[cst.CSTNode, Replacement],
-    imports: tuple[str, ...] = (),
-    tests: Sequence[cst.CSTNode] = (),
-) -> Fix:
-    phrases = list(conditions)
-    if not phrases:
-        return Fix(Safety.SAFE, title, replacements, imports, tuple(tests))
-    title = f"{title}, right if {' and '.join(phrases)}"
-    return Fix(Safety.UNSAFE, title, replacements, imports, tuple(tests))
-
-
 @dataclass(eq=False)
 class _Selection:
     """A branch on its way to one expression per output."""
@@ -233,13 +161,15 @@ class _Selection:
                 "torch.jit.trace does not take `torch.cond`"
             )
         replacements = self._replacements(use_where)
-        _require_comments(replacements)
+        require_comments(replacements)
         name = "where" if use_where else "cond"
         imports = self.spelling.imports()
         tests = [test for each in self.predicates for test in each.tests]
         if isinstance(self.branch.node, cst.Match):
             tests = [self.branch.node.subject]
-        return _fix(f"Use `torch.{name}`", self.conditions, replacements, imports, tests)
+        return emit.conditional_fix(
+            f"Use `torch.{name}`", self.conditions, replacements, imports, tests
+        )
 
     # -- what is known ---------------------------------------------------------------------
 
@@ -589,26 +519,14 @@ class _Selection:
         node = self.branch.node
         if isinstance(node, cst.If | cst.Match) and self.branch.statement is node:
             lines = list(node.leading_lines) if self.guard is None else []
-        header = _header(node)
+        header = header_of(node)
         if header is not None and header.comment is not None:
             comments.remove(header.comment.value)
             last = statements[-1].with_changes(trailing_whitespace=header)
             statements = [*statements[:-1], last]
-        lines += map(_comment_line, comments)
+        lines += map(comment_line, comments)
         first = statements[0].with_changes(leading_lines=lines)
         return [first, *statements[1:]]
-
-
-def _header(node: cst.CSTNode) -> cst.TrailingWhitespace | None:
-    """What stands behind the colon of the first line."""
-    match node:
-        case cst.If(body=cst.IndentedBlock(header=header)):
-            return header
-        case cst.If(body=cst.SimpleStatementSuite(trailing_whitespace=header)):
-            return header
-        case cst.Match(whitespace_after_colon=header):
-            return header
-    return None
 
 
 def _is_exact(value: object) -> bool:
