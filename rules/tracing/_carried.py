@@ -1,7 +1,7 @@
 """Variables of a loop: which of them outlive a round, and whether they may be copies."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -9,9 +9,11 @@ from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import Source, Static, Tensor
 
 from ._flow import Place, Step, code_of, parameter_names, step_of
-from ._profile import Describer, Number, Profile
+from ._profile import Describer, Evidence, Number, Profile, agree
 from ._scope import names_read
 from ._withheld import Withheld
+
+NO_EVIDENCE = Evidence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,31 @@ class Variables:
         except Withheld:
             return False
         return isinstance(described, Number) or not described.alias
+
+
+def keeps_kind(
+    name: str, old: Profile, new: Profile, evidence: Evidence = NO_EVIDENCE
+) -> Iterator[str]:
+    """On what it rests that the next value of a variable is of the kind of the one before.
+
+    Raises Withheld where it surely is not.
+    """
+    if new.shape != old.shape:
+        yield f"`{name}` keeps its shape"
+    elif new.layout != old.layout or new.dense != old.dense:
+        yield f"`{name}` is contiguous"
+    for hazard in sorted({each.code for each in new.hazards - old.hazards - evidence.evaluated}):
+        yield f"`{hazard}` never fails"
+    alike = replace(
+        new,
+        shape=old.shape,
+        layout=old.layout,
+        dense=old.dense,
+        sources=old.sources,
+        hazards=old.hazards,
+    )
+    for condition in agree([old, alike], evidence).conditions:
+        yield condition.replace("both arms have one", f"`{name}` keeps its")
 
 
 def surely_runs(loop: cst.CSTNode, test: TruthTest) -> bool:

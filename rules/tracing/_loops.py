@@ -13,7 +13,7 @@ from jitlint.rule import Context
 
 from . import _masks as masks
 from ._arms import bare, parenthesized
-from ._flow import Place, only_statement, place_of, statements_in, step_of
+from ._flow import Place, code_of, only_statement, place_of, statements_in, step_of
 from ._predicate import is_tensor_test
 from ._profile import Describer
 from ._scope import Origin, definition_of, names_read, names_written
@@ -48,7 +48,7 @@ def leave_early(test: TruthTest, ctx: Context) -> Fix:
     if loop is None:
         raise NotMine
     way = _checked_exit(leaving, place, loop)
-    _check_bounded(loop, test)
+    _check_bounded(place.at(loop), loop, test)
     masking = masks.Masking(test, ctx, place.at(loop), skips=isinstance(way, cst.Continue))
     masking.read(place.before, leaving.test, place.after)
     body = [*masking.head(), *masking.flag(comments_of=leaving), *masking.tail()]
@@ -114,26 +114,26 @@ def _returns_alike(inside: cst.Return, loop: Place) -> bool:
     return False
 
 
-def _check_bounded(loop: Loop, test: TruthTest) -> None:
+def _check_bounded(place: Place, loop: Loop, test: TruthTest) -> None:
+    """A loop that would run for ever, were it not for its exit, must keep that."""
     if isinstance(loop, cst.While):
-        if not _is_undecided(loop.test, test):
-            raise Withheld(NO_BOUND)
+        _Bound(loop.test, loop, place, test)
         return
-    iterated = loop.iter
-    if isinstance(iterated, cst.Call):
-        is_finite = isinstance(iterated.func, cst.Name) and iterated.func.value in FINITE_ITERATORS
-        if not is_finite or any(_is_data(each.value, test) for each in iterated.args):
+    _check_finite(loop.iter, test)
+
+
+def _check_finite(iterated: cst.BaseExpression, test: TruthTest) -> None:
+    if not isinstance(iterated, cst.Call):
+        if not isinstance(test.value_of(iterated), Tuple | Elements | Tensor | ExternalInstance):
+            raise Withheld(f"nothing is known of `{code_of(iterated)}`, over which the loop runs")
+        return
+    if not isinstance(iterated.func, cst.Name) or iterated.func.value not in FINITE_ITERATORS:
+        raise Withheld(NO_BOUND)
+    for argument in iterated.args:
+        if iterated.func.value != "range":
+            _check_finite(argument.value, test)
+        elif _is_data(argument.value, test):
             raise Withheld(NO_BOUND)
-    elif not isinstance(test.value_of(iterated), Tuple | Elements | Tensor | ExternalInstance):
-        code = test.module.tree.code_for_node(iterated)
-        raise Withheld(f"nothing is known of `{code}`, over which the loop runs")
-
-
-def _is_undecided(node: cst.BaseExpression, test: TruthTest) -> bool:
-    """A static condition that ends some time, unlike `while True`."""
-    value = test.value_of(node)
-    is_static = isinstance(value, Static) and value.source is not Source.DATA
-    return is_static and bool(names_read(node))
 
 
 def _is_data(node: cst.BaseExpression, test: TruthTest) -> bool:
@@ -221,7 +221,7 @@ class _Bound:
             ):
                 self.name = name
             case _:
-                raise Withheld(f"`{test.module.tree.code_for_node(node)}` bounds no counter")
+                raise Withheld(NO_BOUND)
         self._limit = limit
         if isinstance(operator, cst.LessThanEqual):
             self._limit = cst.BinaryOperation(parenthesized(limit), cst.Add(), cst.Integer("1"))

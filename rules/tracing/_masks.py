@@ -11,10 +11,10 @@ from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
 from ._arms import bare, parenthesized
-from ._carried import Variables, own_names, surely_runs
+from ._carried import Variables, keeps_kind, own_names, surely_runs
 from ._flow import Place, Step, assignment, in_place_of, split_lines
 from ._predicate import Predicate, predicate
-from ._profile import Evidence, Profile, agree, floating_evidence, plain
+from ._profile import Evidence, Hazard, Profile, floating_evidence, plain
 from ._scope import Spelling, fresh_name
 from ._withheld import Withheld
 
@@ -162,11 +162,22 @@ class Masking:
         for source in sorted(map(plain, new.sources - old.sources)):
             if name not in self._surely_assigned():
                 self._conditions[f"the loop is not over before it used `{source}`"] = None
-        agreement = agree([old, replace(new, sources=old.sources)], Evidence(self._floating))
-        for condition in agreement.conditions:
-            self._conditions[_of_variable(condition, name)] = None
-        if not agreement.finite:
+        evidence = Evidence(self._floating, self._evaluated(step))
+        self._conditions.update(dict.fromkeys(keeps_kind(name, old, new, evidence)))
+        if not new.finite:
             self._conditions["later rounds have finite gradients"] = None
+
+    def _evaluated(self, step: Step) -> frozenset[Hazard]:
+        """What any round computes before it may be the last, and before `step`."""
+        describer = self._variables.describer
+        found: set[Hazard] = set()
+        for earlier in self._before:
+            if earlier is step:
+                break
+            for value in earlier.values or ():
+                described = describer.describe(value, earlier.statement)
+                found |= described.hazards if isinstance(described, Profile) else frozenset()
+        return frozenset(found)
 
     def fix(self, replacements: Mapping[cst.CSTNode, Replacement]) -> Fix:
         what = "Skip the rest of the round" if self._skips else "Run the loop to its bound"
@@ -176,7 +187,3 @@ class Masking:
         safety = Safety.UNSAFE if self._conditions else Safety.SAFE
         tests = self._predicate.tests
         return Fix(safety, title, replacements, self._spelling.imports(), tests)
-
-
-def _of_variable(condition: str, name: str) -> str:
-    return condition.replace("both arms have one", f"`{name}` keeps its")

@@ -1,7 +1,6 @@
 """`while` on a tensor as `torch.while_loop`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import libcst as cst
 from libcst.helpers import parse_template_expression
@@ -11,14 +10,15 @@ from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
 from ._arms import bare
-from ._carried import Variables
-from ._flow import Place, Step, in_place_of, place_of, statements_in
+from ._carried import Variables, keeps_kind
+from ._flow import Place, Step, comments_in, in_place_of, place_of, statements_in
 from ._predicate import Predicate, predicate
-from ._profile import Evidence, Profile, agree
+from ._profile import Profile
 from ._scope import Spelling, fresh_name, names_read
 from ._withheld import Withheld
 
 TRAINING = "no gradient is asked for (backends refuse this loop in training without `fullgraph`)"
+MAX_LENGTH = 84
 
 
 def while_loop(test: TruthTest, ctx: Context, loop: cst.While) -> Fix:
@@ -72,9 +72,7 @@ def _kept(variables: Variables, step: Step, carried: Sequence[str]) -> tuple[str
         profiles = [each for each in described if isinstance(each, Profile)]
         if len(profiles) < 2:
             raise Withheld(f"`{name}` is not a tensor throughout the loop")
-        new = replace(profiles[1], sources=profiles[0].sources)
-        conditions = agree([profiles[0], new], Evidence()).conditions
-        found += [each.replace("both arms have one", f"`{name}` keeps its") for each in conditions]
+        found += keeps_kind(name, profiles[0], profiles[1])
     return tuple(found)
 
 
@@ -94,13 +92,13 @@ class _Writer:
         self._condition = condition
 
     def statements(self, loop: cst.While, steps: Sequence[Step]) -> list[cst.BaseStatement]:
-        """One statement where the body is one assignment, else two functions before it."""
+        """One statement where the body is one short assignment, else two functions first."""
         if len(steps) == 1 and steps[0].values is not None and len(steps[0].targets) == 1:
             value = bare(_unaliased(steps[0].values[0]))
             body = cst.Tuple([cst.Element(value, cst.Comma())])
-            functions = [self._lambda(self._condition.node), self._lambda(body)]
-            call = self._call(functions)
-            return [in_place_of(loop, call, [loop.body])]
+            call = self._call([self._lambda(self._condition.node), self._lambda(body)])
+            if len(self._ctx.module.code_for_node(call)) <= MAX_LENGTH:
+                return [in_place_of(loop, call, [loop.body])]
         return self._with_functions(loop, steps)
 
     def _lambda(self, body: cst.BaseExpression) -> cst.Lambda:
@@ -135,8 +133,9 @@ class _Writer:
         body = self._function(names[1], self._body(steps), self._names())
         call = self._call([cst.Name(name) for name in names])
         blank = [cst.EmptyLine(indent=False)]
+        header = [cst.EmptyLine(comment=each) for each in _header_comments(loop)]
         return [
-            test.with_changes(leading_lines=[*(loop.leading_lines or blank)]),
+            test.with_changes(leading_lines=[*(loop.leading_lines or blank), *header]),
             body.with_changes(leading_lines=blank),
             call.with_changes(leading_lines=blank),
         ]
@@ -160,6 +159,11 @@ class _Writer:
         return cst.FunctionDef(
             cst.Name(name), self._parameters(), cst.IndentedBlock([*body, returned])
         )
+
+
+def _header_comments(loop: cst.While) -> list[cst.Comment]:
+    body = loop.body
+    return comments_in([body.header, *body.footer]) if isinstance(body, cst.IndentedBlock) else []
 
 
 def _unaliased(value: cst.BaseExpression) -> cst.BaseExpression:
