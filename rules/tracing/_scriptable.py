@@ -8,7 +8,15 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.tables import Returns
-from jitlint.analysis.values import External, ExternalMethod, Source, Static, Tensor
+from jitlint.analysis.values import (
+    External,
+    ExternalInstance,
+    ExternalMethod,
+    Instance,
+    Source,
+    Static,
+    Tensor,
+)
 
 from ._flow import code_of
 from ._withheld import Withheld
@@ -132,6 +140,11 @@ class Judge:
                 operator = table.function(name)
             case ExternalMethod(Tensor(), name):
                 operator = table.method(name)
+            case ExternalInstance() | Instance():
+                raise Withheld(
+                    f"`{code_of(node.func)}` is a layer, which a function cannot hold: move the "
+                    "branch into a module of its own and script that"
+                )
         if operator is None:
             raise Withheld(f"`{code_of(node.func)}` is not known to be an operator of TorchScript")
         is_typed_alike = operator.returns in (
