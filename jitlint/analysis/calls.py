@@ -269,7 +269,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
         return ExternalInstance(name, _children(arguments))
     operator = table.function(name)
     if operator is None:
-        return _unknown_callee(arguments)
+        return UNKNOWN
     result = operator_result(operator, name, arguments)
     if isinstance(result, Tensor) and name.startswith("numpy."):
         return replace(result, framework=Framework.NUMPY)
