@@ -12,7 +12,7 @@ from jitlint.region import RegionKind
 from jitlint.rule import Context
 
 from ._arms import parenthesized
-from ._flow import Place, assignment, in_place_of, only_statement, place_of, replaced_block
+from ._flow import Place, asking, assignment, in_place_of, only_statement, place_of, replaced_block
 from ._predicate import Predicate, conjunction, is_tensor_test, predicate
 from ._profile import Describer
 from ._scope import Spelling
@@ -24,7 +24,7 @@ def asserted(test: TruthTest, ctx: Context) -> Fix:
 
     Never safe: on CUDA the assertion fails on the device, when the caller has gone on.
     """
-    check = test.owner
+    check = asking(test)
     raised = only_statement(check.body) if isinstance(check, cst.If) else None
     if not isinstance(check, cst.If) or not isinstance(raised, cst.Raise):
         raise NotMine

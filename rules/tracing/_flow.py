@@ -15,6 +15,14 @@ from ._withheld import NotMine
 
 Statements = Sequence[cst.BaseStatement | cst.BaseSmallStatement]
 
+PARTS_OF_TESTS = (
+    cst.Comparison,
+    cst.Call,
+    cst.Arg,
+    cst.BooleanOperation,
+    cst.UnaryOperation,
+)
+
 
 # -- places --------------------------------------------------------------------------------
 
@@ -84,11 +92,20 @@ class Place:
         )
 
 
+def asking(test: TruthTest) -> cst.CSTNode:
+    """What a test decides: a chained comparison or `any()` is a part of the test of an `if`."""
+    parents = parents_of(test.module.tree)
+    node = test.owner
+    while isinstance(node, PARTS_OF_TESTS):
+        node = parents[node]
+    return node
+
+
 def place_of(test: TruthTest, ctx: Context) -> Place:
     """Where the statement that asks stands. Raises NotMine outside of a function."""
     if test.function is None or not isinstance(test.function.node, cst.FunctionDef):
         raise NotMine
-    return Place(test.owner, test.function.node, parents_of(ctx.module).__getitem__)
+    return Place(asking(test), test.function.node, parents_of(ctx.module).__getitem__)
 
 
 def statements_in(suite: cst.CSTNode) -> Statements:

@@ -14,6 +14,7 @@ from jitlint.rule import Context
 from ._arms import bare, parenthesized
 from ._flow import (
     PLAIN_OPERATORS,
+    asking,
     assignment,
     code_of,
     comments_in,
@@ -48,7 +49,7 @@ def written(test: TruthTest, ctx: Context) -> Fix:
     Never safe: a tensor that requires grad, or that autograd has saved, is now always
     written to.
     """
-    branch = test.owner
+    branch = asking(test)
     if not isinstance(branch, cst.If):
         raise NotMine
     writes = _writes(branch, test)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
-from jitlint.analysis.observations import Construct, TruthTest
+from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import ExternalInstance, Source, Static, Tensor, Tuple
 from jitlint.analysis.values import Sequence as Elements
 from jitlint.finding import Fix, Replacement
@@ -13,7 +13,7 @@ from jitlint.rule import Context
 
 from . import _masks as masks
 from ._arms import bare, parenthesized
-from ._flow import Place, code_of, only_statement, place_of, statements_in, step_of
+from ._flow import Place, asking, code_of, only_statement, place_of, statements_in, step_of
 from ._predicate import is_tensor_test
 from ._profile import Describer
 from ._scope import Origin, definition_of, names_read, names_written
@@ -40,7 +40,7 @@ def _is_only_traced(test: TruthTest) -> bool:
 
 def leave_early(test: TruthTest, ctx: Context) -> Fix:
     """`if test: break` in a bounded loop: the other rounds run, and change nothing."""
-    leaving = test.owner
+    leaving = asking(test)
     if not isinstance(leaving, cst.If) or not exits_in(leaving) or _is_only_traced(test):
         raise NotMine
     place = place_of(test, ctx)
@@ -177,11 +177,10 @@ def bounded_while(test: TruthTest, ctx: Context) -> Fix:
 
 
 def _while_of(test: TruthTest) -> cst.While:
-    is_while = test.construct is Construct.WHILE and isinstance(test.owner, cst.While)
-    if not is_while or _is_only_traced(test):
+    loop = asking(test)
+    if not isinstance(loop, cst.While) or _is_only_traced(test):
         raise NotMine
-    assert isinstance(test.owner, cst.While)
-    return test.owner
+    return loop
 
 
 def _check_whole(loop: cst.While) -> None:

@@ -21,6 +21,8 @@ from ._withheld import NotMine, Withheld
 
 SCRIPTED_TYPES = frozenset({"Tensor", "int", "float", "bool", "str"})
 WITHOUT_SCRIPTS = ("make_fx", "symbolic_trace")
+NO_TRUTH = (Construct.BUILTIN, Construct.SORT)
+"""They compare elements with each other: there is no side that a run could miss."""
 
 
 def scripted(test: TruthTest, ctx: Context) -> Fix:
@@ -85,7 +87,7 @@ def _decorated(test: TruthTest, place: Place) -> Fix:
         f"Script `{function.name.value}` when it is traced{note}",
         {function: function.with_changes(decorators=[_decorator(test)])},
         scope.Spelling(test.module).imports(),
-        (test.node,),
+        () if test.construct in NO_TRUTH else (test.node,),
     )
 
 

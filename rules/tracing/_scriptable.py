@@ -49,7 +49,6 @@ EXPRESSIONS = (
     *(cst.Subscript, cst.SubscriptElement, cst.Index, cst.Slice),
     *(cst.Tuple, cst.List, cst.Element),
 )
-IDENTITY = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class Judge:
         match node:
             case cst.Comparison() if len(node.comparisons) > 1:
                 raise Withheld(f"`{code_of(node)}` compares in a chain: write two comparisons")
-            case cst.ComparisonTarget() if isinstance(node.operator, IDENTITY):
+            case cst.Comparison() if self._asks_identity(node):
                 raise Withheld(f"TorchScript is not known to take `{code_of(node)}` alike")
             case cst.For() | cst.While() if node.orelse is not None:
                 raise Withheld("TorchScript knows no `else` of a loop")
@@ -105,6 +104,13 @@ class Judge:
                 raise Withheld(f"`{code_of(node)}` writes into an object")
             case cst.AugAssign() if not isinstance(node.target, cst.Name):
                 raise Withheld(f"`{code_of(node)}` writes into an object")
+
+    def _asks_identity(self, node: cst.Comparison) -> bool:
+        """`is` and `in`, but for `in` a tensor."""
+        target = node.comparisons[0]
+        if isinstance(target.operator, cst.In | cst.NotIn):
+            return not isinstance(self.test.value_of(target.comparator), Tensor)
+        return isinstance(target.operator, cst.Is | cst.IsNot)
 
     def _has_tensor(self, node: cst.BinaryOperation) -> bool:
         return any(isinstance(self.test.value_of(e), Tensor) for e in (node.left, node.right))

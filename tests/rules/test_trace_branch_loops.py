@@ -177,6 +177,29 @@ MASKED = {
             return a - b
         """,
     ),
+    "a chained comparison": (
+        """
+        @torch.compile
+        def f(x):
+            y = x * 1
+            for _ in range(6):
+                if 2 < y.sum() < 4:
+                    break
+                y = y + 0.2
+            return y
+        """,
+        """
+        @torch.compile
+        def f(x):
+            y = x * 1
+            done = torch.zeros((), dtype=torch.bool, device=y.device)
+            for _ in range(6):
+                value = y.sum()
+                done = done | ((2 < value) & (value < 4))
+                y = torch.where(done, y, y + 0.2)
+            return y
+        """,
+    ),
     "names that are taken": (
         """
         @torch.compile
