@@ -8,7 +8,7 @@ import libcst as cst
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import Source, Static, Tensor
 
-from ._flow import Place, Step, code_of, parameter_names, step_of
+from ._flow import Place, Step, asking, code_of, parameter_names, step_of
 from ._profile import Describer, Evidence, Number, Profile, agree
 from ._scope import names_read
 from ._withheld import Withheld
@@ -18,17 +18,25 @@ NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The variables of a loop. `later` are the names that are read once it is over."""
+    """The variables of a loop. `later` are the names that are read once it is over, and
+    `when` says in which rounds the rewritten loop does what the old one did not."""
 
     loop: Place
     test: TruthTest
     describer: Describer
     later: frozenset[str]
+    when: str
 
     @classmethod
-    def of(cls, loop: Place, test: TruthTest, conditional: Sequence[cst.CSTNode]) -> "Variables":
-        describer = Describer(test, test.owner, tuple(conditional))
-        return cls(loop, test, describer, loop.read_later())
+    def of(
+        cls,
+        loop: Place,
+        test: TruthTest,
+        conditional: Sequence[cst.CSTNode],
+        when: str = "when the loop is over",
+    ) -> "Variables":
+        describer = Describer(test, asking(test), tuple(conditional))
+        return cls(loop, test, describer, loop.read_later(), when)
 
     def read_steps(self, statements: Sequence[cst.CSTNode]) -> list[Step]:
         """The statements as assignments that may run once more. Raises Withheld."""
@@ -39,13 +47,14 @@ class Variables:
         if step is None:
             raise Withheld(
                 f"`{code_of(statement)}` is more than an assignment of tensors, and would run "
-                "on when the loop is over"
+                f"even {self.when}"
             )
         for value in step.values or (step.right_side,):
             try:
                 self.describer.describe(value, statement)
             except Withheld as reason:
-                raise Withheld(f"the loop would run on when it is over, and {reason}") from None
+                code = code_of(statement)
+                raise Withheld(f"`{code}` would run even {self.when}, and {reason}") from None
         return step
 
     def carried(self, steps: Sequence[Step], also_read: frozenset[str] = frozenset()) -> list[str]:

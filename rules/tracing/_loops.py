@@ -171,7 +171,7 @@ def bounded_while(test: TruthTest, ctx: Context) -> Fix:
     replacements: dict[cst.CSTNode, Replacement] = {
         loop: cst.FlattenSentinel([*masking.start(loop), new_loop])
     }
-    if idle and not bound.start.leading_lines and bound.start in place.siblings:
+    if idle and bound.is_only_counted(place):
         replacements[bound.start] = cst.RemoveFromParent()
     return masking.fix(replacements)
 
@@ -252,6 +252,14 @@ class _Bound:
                 assert isinstance(definition.place, cst.SimpleStatementLine)
                 return definition.place, value
         raise Withheld(f"`{self.name}` does not start from a number in front of the loop")
+
+    def is_only_counted(self, loop: Place) -> bool:
+        """Whether nothing but the loop reads the start, and no comment speaks of it."""
+        before = list(loop.before)
+        if self.start not in before or self.start.leading_lines:
+            return False
+        between = before[before.index(self.start) + 1 :]
+        return self.name not in names_read(*between)
 
     def rounds(self) -> cst.Call:
         """`range(start, limit)`"""

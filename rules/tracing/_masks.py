@@ -51,7 +51,8 @@ class Masking:
         after: Sequence[cst.CSTNode],
     ) -> None:
         """The body: what stands before the test, the test, and what stands behind it."""
-        self._variables = Variables.of(self._loop, self._test, (*before, *after))
+        when = "where the round is skipped" if self._skips else "when the loop is over"
+        self._variables = Variables.of(self._loop, self._test, (*before, *after), when)
         self._before = self._variables.read_steps(before)
         self._after = self._variables.read_steps(after)
         self._predicate = self._read_test(tested)

@@ -153,6 +153,29 @@ MASKED = {
             return y * 2
         """,
     ),
+    "the start of the counter is read in front of the loop": (
+        """
+        @torch.compile
+        def f(x):
+            n = 0
+            y = x * 1 + n
+            while y.sum() > 1 and n < 4:
+                y = y - 1
+                n += 1
+            return y * 2
+        """,
+        """
+        @torch.compile
+        def f(x):
+            n = 0
+            y = x * 1 + n
+            done = torch.zeros((), dtype=torch.bool, device=y.device)
+            for _ in range(4):
+                done = done | ~(y.sum() > 1)
+                y = torch.where(done, y, y - 1)
+            return y * 2
+        """,
+    ),
     "variables are swapped": (
         """
         @torch.compile
