@@ -244,12 +244,14 @@ def _attribute_kind(name: str) -> str | None:
 
 
 def tensor_only_methods() -> list[str]:
-    """Methods that a value has only if it is a tensor."""
-    import numpy
+    """Methods that a value has only if it is a tensor, or a NumPy array.
+
+    Inside a region an array is traced like a tensor.
+    """
     import torch
 
     others: list[type] = [str, bytes, list, dict, set, frozenset, int, float, complex, tuple]
-    others += [numpy.ndarray, torch.nn.Module, random.Random, io.TextIOWrapper, io.BytesIO]
+    others += [torch.nn.Module, random.Random, io.TextIOWrapper, io.BytesIO]
     others += [torch.nn.ModuleList, torch.nn.ModuleDict, torch.optim.Optimizer]
     others += [torch.Size, torch.Generator, torch.dtype, torch.device]
     taken = {name for cls in others for name in dir(cls)}
