@@ -55,7 +55,8 @@ def analyse(
     with _no_garbage_collection():
         observed: dict[Path, list[object]] = {}
         if any(rule.regions for rule in rules.values()):
-            observed = _interpret(project, settings, targets, crashes)
+            watched = frozenset[str]().union(*(rule.watches for rule in rules.values()))
+            observed = _interpret(project, settings, targets, watched, crashes)
         for file in files:
             active = [rule for rule in rules.values() if _triggered(rule, file.data)]
             seen = observed.get(file.path, [])
@@ -83,6 +84,7 @@ def _interpret(
     project: Project,
     settings: Settings,
     targets: Mapping[str, Version],
+    watched: frozenset[str],
     crashes: dict[Path, str],
 ) -> dict[Path, list[object]]:
     """What the interpreter observed in every file that holds or creates a region.
@@ -90,7 +92,8 @@ def _interpret(
     A crash loses one entry only.
     """
     wanted = targets.get("torch")
-    machine = Machine(project, tables.load("torch", None if wanted is None else str(wanted)))
+    table = tables.load("torch", None if wanted is None else str(wanted))
+    machine = Machine(project, table, watched)
     entries = link.own_entries(machine, project.modules)
     entries += link.configured_entries(machine, project.modules, settings.entry_points)
     observed: dict[Path, list[object]] = {}

@@ -30,6 +30,8 @@ class Rule:
 
     `regions` are the region kinds in which the problem exists. A rule that does not look
     at regions leaves it empty and sets `triggers`: a file is read only if it contains one.
+    `watches` are dotted names of library functions whose calls become observations;
+    "CompiledFunction" among them asks for every function that a compiler takes over.
     """
 
     name: ClassVar[str]
@@ -37,6 +39,7 @@ class Rule:
     family: ClassVar[str] = ""
     regions: ClassVar[frozenset[RegionKind]] = frozenset()
     triggers: ClassVar[tuple[bytes, ...]] = ()
+    watches: ClassVar[frozenset[str]] = frozenset()
     fixable: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:

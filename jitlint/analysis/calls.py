@@ -30,6 +30,7 @@ from jitlint.analysis.values import (
     Framework,
     Function,
     Instance,
+    Kernel,
     ModuleValue,
     Optional,
     Partial,
@@ -137,7 +138,15 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             )
             return apply(frame, function, merged, node)
         case External(name):
+            if name in machine.watched and isinstance(node, cst.Call):
+                frame.observe_call(node, callee, arguments.positional, arguments.keywords)
             return call_external(frame, name, arguments, node)
+        case Kernel(function):
+            if isinstance(node, cst.Call):
+                frame.observe_call(node, callee, arguments.positional, arguments.keywords)
+            if isinstance(function, Function):
+                return machine.declared_result(function.info)
+            return UNKNOWN
         case ExternalInstance():
             return _call_module(frame, callee, arguments, node)
         case ExternalMethod(receiver, name):
@@ -752,7 +761,7 @@ def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     return Partial(function, tuple(rest), tuple(arguments.keywords.items()))
 
 
-@handles("copy.copy", "copy.deepcopy", "torch.jit.script", "torch.vmap", "torch.func.vmap")
+@handles("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap")
 def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return _first(arguments)
 

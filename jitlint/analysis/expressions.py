@@ -22,6 +22,7 @@ from jitlint.analysis.values import (
     Dict,
     Function,
     Instance,
+    Kernel,
     Optional,
     Read,
     Sequence,
@@ -430,7 +431,7 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
             )
         case Static():
             return Static(source=container.source)
-        case Class() | Function():
+        case Class() | Function() | Kernel():  # of a CUDA kernel: its launch configuration
             return container
         case Instance():
             return frame.machine.call_method(frame, container, "__getitem__", [index[0] or STATIC])

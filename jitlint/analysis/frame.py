@@ -1,13 +1,13 @@
 """One call under interpretation: its variables, and what flows out of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jitlint.analysis.observations import Construct
+from jitlint.analysis.observations import MAX_MOMENTS, Construct
 from jitlint.analysis.values import (
     MISSING,
     BoundMethod,
@@ -67,7 +67,30 @@ class Frame:
         if self.region is None or self.silent:
             return
         test = self.machine.log.truth_test(node, construct, owner, self.module, self.function)
-        test.see(value, self.region, self.guards > 0, Moment(self, dict(self.variables)))
+        test.see(value, self.guards > 0)
+        test.reached(self.region, self.moment())
+
+    def observe_call(
+        self, node: cst.Call, callee: Value, positional: Iterable[Value], keywords: Variables
+    ) -> None:
+        """Tell the log of a call that a rule is interested in, compiled or not."""
+        if self.silent:
+            return
+        call = self.machine.log.call(node, callee, self.module, self.function)
+        call.see(tuple(positional), keywords)
+        call.reached(self.region, self.moment())
+
+    def observe_function(self, function: FunctionInfo) -> None:
+        """Tell the log that a compiler takes over the function that this frame runs."""
+        if self.region is None or self.silent or not isinstance(function.node, cst.FunctionDef):
+            return
+        compiled = self.machine.log.compiled(function.node, function)
+        if len(compiled.arguments) < MAX_MOMENTS:
+            compiled.arguments.append(dict(self.variables))
+        compiled.reached(self.region, self.moment())
+
+    def moment(self) -> "Moment":
+        return Moment(self, dict(self.variables))
 
     @contextmanager
     def guarded(self, by: Value, exempt: bool) -> Iterator[None]:

@@ -31,6 +31,7 @@ from jitlint.analysis.values import (
     ExternalMethod,
     Function,
     Instance,
+    Kernel,
     ModuleValue,
     Optional,
     Partial,
@@ -86,9 +87,14 @@ class RegionRequest:
 class Machine:
     """Interprets functions on demand, each once per combination of argument values."""
 
-    def __init__(self, project: Project, torch: Table) -> None:
+    def __init__(
+        self, project: Project, torch: Table, watched: frozenset[str] = frozenset()
+    ) -> None:
+        """`watched` are the library functions whose calls are to be observed."""
         self.project = project
         self.torch = torch
+        self.watched = watched
+        self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
@@ -101,6 +107,7 @@ class Machine:
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
         self._nested: dict[int, FunctionInfo] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
+        self._kernels: dict[FunctionInfo, Value] = {}
 
     # -- names -----------------------------------------------------------------------------
 
@@ -123,7 +130,7 @@ class Machine:
     def _value_of(self, definition: Module | FunctionInfo | ClassInfo) -> Value:
         if isinstance(definition, Module):
             return ModuleValue(definition)
-        return Class(definition) if isinstance(definition, ClassInfo) else Function(definition)
+        return Class(definition) if isinstance(definition, ClassInfo) else self.defined(definition)
 
     def global_value(self, module: Module, name: str) -> Value:
         """The value of a top-level name, or of a builtin."""
@@ -140,7 +147,7 @@ class Machine:
         if binding.kind is BindingKind.IMPORT:
             return self.named(binding.target)
         if binding.kind is BindingKind.FUNCTION and name in module.functions:
-            return Function(module.functions[name])
+            return self.defined(module.functions[name])
         if binding.kind is BindingKind.CLASS and name in module.classes:
             return Class(module.classes[name])
         frame = Frame(self, module)
@@ -303,7 +310,7 @@ class Machine:
             if any(d.endswith(("property", "cached_property")) for d in decorators):
                 return self.call(frame, Function(method), Arguments([receiver]))
             if "builtins.staticmethod" in decorators:
-                return Function(method)
+                return self.defined(method)
             bound = Class(cls) if "builtins.classmethod" in decorators else receiver
             return BoundMethod(bound, Function(method))
         assigned = self._class_attribute(cls, name, bound=receiver)
@@ -316,10 +323,10 @@ class Machine:
     def _class_attribute(self, cls: ClassInfo, name: str, bound: Value | None) -> Value:
         for info in self.mro(cls):
             if name in info.methods:
-                function = Function(info.methods[name])
-                if "builtins.classmethod" in self.decorator_names(function.info):
-                    return BoundMethod(Class(cls), function)
-                return function
+                method = info.methods[name]
+                if "builtins.classmethod" in self.decorator_names(method):
+                    return BoundMethod(Class(cls), Function(method))
+                return self.defined(method)
             if name in info.classes:
                 return Class(info.classes[name])
             if name in info.assignments:
@@ -412,15 +419,29 @@ class Machine:
             self._decorators[info] = frozenset(names)
         return self._decorators[info]
 
+    def defined(self, info: FunctionInfo) -> Value:
+        """The value of a `def`: a kernel if a decorator makes one of it."""
+        if not self.decorator_names(info) & tables_of_makers.KERNELS:
+            return Function(info)
+        if info not in self._kernels:
+            frame = Frame(self, info.module)
+            value: Value = Function(info)
+            for node in reversed(info.decorators):
+                value = self.decorate(frame, evaluate(frame, node), value, node)
+            self._kernels[info] = value
+        return self._kernels[info]
+
     def decorate(
         self, frame: Frame, decorator: Value, value: Value, node: cst.BaseExpression
     ) -> Value:
-        """What a decorator makes of a function: regions are made, all else is transparent."""
-        if frame.region is None:
-            name = decorator.function if isinstance(decorator, Partial) else decorator
-            is_maker = isinstance(name, External) and name.name in tables_of_makers.makers()
-            if is_maker or isinstance(decorator, Function | Partial):
-                apply(frame, decorator, Arguments([value]), node)
+        """What a decorator makes of a function: a kernel; all others are transparent."""
+        callee = decorator.function if isinstance(decorator, Partial) else decorator
+        name = callee.name if isinstance(callee, External) else ""
+        if name in tables_of_makers.KERNELS:
+            return apply(frame, decorator, Arguments([value]), node)
+        is_maker = name in tables_of_makers.makers() or isinstance(decorator, Function | Partial)
+        if is_maker and frame.region is None:
+            apply(frame, decorator, Arguments([value]), node)
         return value
 
     def construct(self, frame: Frame, cls: Class, arguments: Arguments) -> Value:
@@ -558,6 +579,8 @@ class Machine:
         frame.silent = caller.silent
         if isinstance(info.node, cst.Lambda):
             return evaluate(frame, info.node.body)
+        if self.watches_functions:
+            frame.observe_function(info)
         falls = execute_block(frame, info.node.body)
         if frame.yielded:
             return Sequence(join_all(frame.yielded))
@@ -585,19 +608,17 @@ class Machine:
     ) -> Value:
         """A maker is called: note what it compiles, and return the same value, callable."""
         target = arguments.get(0, maker.target)
+        is_kernel = maker.name in tables_of_makers.KERNELS
+        if is_kernel and not isinstance(target, Function | BoundMethod):
+            return _with_signatures(maker, arguments)
         if target is None or maker.target == "":
             name = maker.name if maker.target else "torch.compile"
             return Partial(External(name), (), tuple(arguments.keywords.items()))
         if frame.region is None and not _is_true(arguments.keywords.get(maker.off)):
-            kind = maker.kind
-            if maker.otherwise is not None:
-                selected = arguments.keywords.get(maker.selector)
-                if selected == Static(False):
-                    kind = maker.otherwise
             examples = arguments.get(maker.examples_position, maker.examples)
             self.requests.append(
                 RegionRequest(
-                    kind,
+                    _kind_of(maker, arguments),
                     target,
                     UNKNOWN if examples is None or not maker.examples else examples,
                     _is_true(arguments.keywords.get("fullgraph")),
@@ -606,8 +627,29 @@ class Machine:
                     node,
                 )
             )
+        if is_kernel:
+            options = tuple(arguments.keywords.items())
+            return Kernel(target, maker.name, options, "signature" in arguments.keywords)
         return target
 
+
+def _kind_of(maker: Maker, arguments: Arguments) -> RegionKind:
+    for keyword, constant, kind in maker.variants:
+        if arguments.keywords.get(keyword) == Static(constant):
+            return kind
+    return maker.kind
+
+
+def _with_signatures(maker: Maker, arguments: Arguments) -> Value:
+    """`njit("f8(f8[:])", …)` and `njit(parallel=True)` wait for their function."""
+    keywords = dict(arguments.keywords)
+    if arguments.positional:
+        keywords["signature"] = arguments.positional[0]
+    return Partial(External(maker.name), (), tuple(keywords.items()))
+
+
+COMPILED_FUNCTION = "CompiledFunction"
+"""Watched like a name: functions that a compiler takes over are to be observed."""
 
 METADATA = frozenset(
     {

@@ -9,8 +9,8 @@ from jitlint.region import RegionKind
 @dataclass(frozen=True, slots=True)
 class Maker:
     """`target` and `examples` are the parameters (position and keyword) that take the code
-    and the example inputs. `switch`: a keyword that, when it is a true constant, turns the
-    maker off (`disable`), or selects `otherwise` when false."""
+    and the example inputs. `off`: a keyword that switches the maker off when it is true.
+    `variants`: a keyword with a constant that makes another kind of region."""
 
     name: str
     kind: RegionKind
@@ -18,8 +18,7 @@ class Maker:
     examples: str = ""
     examples_position: int = 1
     off: str = ""
-    selector: str = ""
-    otherwise: RegionKind | None = None
+    variants: tuple[tuple[str, object, RegionKind], ...] = ()
 
 
 ROWS = (
@@ -34,15 +33,33 @@ ROWS = (
     # torch/onnx/__init__.py: dynamo=True since 2.9; dynamo=False still traces
     Maker(
         *("torch.onnx.export", RegionKind.EXPORT, "model", "args"),
-        selector="dynamo",
-        otherwise=RegionKind.TRACE,
+        variants=(("dynamo", False, RegionKind.TRACE),),
     ),
     # torch/jit/_trace.py, def trace(func, example_inputs=None, …)
     Maker("torch.jit.trace", RegionKind.TRACE, "func", "example_inputs"),
     Maker("torch.jit.trace_module", RegionKind.TRACE, "mod", "inputs"),
     Maker("torch.fx.symbolic_trace", RegionKind.TRACE, "root"),
     Maker("torch.fx.experimental.proxy_tensor.make_fx", RegionKind.TRACE, "f"),
+    # torch/jit/_script.py, def script(obj, optimize=None, …)
+    Maker("torch.jit.script", RegionKind.SCRIPT, "obj"),
+    # tensorflow/python/eager/polymorphic_function: function(func=None, input_signature=None,
+    # autograph=True, jit_compile=None, …)
+    Maker(
+        *("tensorflow.function", RegionKind.GRAPH, "func"),
+        variants=(("jit_compile", True, RegionKind.XLA),),
+    ),
+    # numba 0.68: core/decorators.py, np/ufunc/decorators.py, stencils/stencil.py
+    Maker("numba.njit", RegionKind.NUMBA, "py_func"),
+    Maker("numba.jit", RegionKind.NUMBA, "py_func", off="forceobj"),
+    Maker("numba.vectorize", RegionKind.NUMBA, "py_func"),
+    Maker("numba.guvectorize", RegionKind.NUMBA, "py_func"),
+    Maker("numba.stencil", RegionKind.NUMBA, "py_func"),
+    Maker("numba.cfunc", RegionKind.NUMBA, "py_func"),
+    Maker("numba.cuda.jit", RegionKind.NUMBA_CUDA, "py_func"),
 )
+
+KERNELS = frozenset({row.name for row in ROWS if row.name.startswith("numba.")})
+"""Makers whose result is a kernel: an object of its own, which no tracer looks into."""
 
 CUT_OFFS = frozenset(
     {
@@ -56,11 +73,6 @@ CUT_OFFS = frozenset(
         "torch.compiler.assume_constant_result",
         "torch.fx.wrap",
         "triton.jit",
-        "numba.njit",
-        "numba.jit",
-        "numba.vectorize",
-        "numba.guvectorize",
-        "numba.cuda.jit",
     }
 )
 """Decorators behind which a torch tracer does not look."""

@@ -52,36 +52,31 @@ MAX_MOMENTS = 8
 """Contexts of one place that are kept, for fixes that ask for values around it."""
 
 
-@dataclass(eq=False, slots=True)
-class TruthTest:
-    """Python asks whether `node` is true. `value` is the join over all contexts.
+@dataclass(eq=False, slots=True, kw_only=True)
+class Observation:
+    """One place in the source, over all contexts that reached it.
 
-    `owner` is the statement or expression that asks (`cst.If`, `cst.While`, …) and
-    `function` the function in which it stands. `guarded`: in every context the test stands
-    behind an undecided static test of the same expression. `regions` holds the first
-    region of each kind that reached it; `fullgraph`: one of them is compiled with it.
+    `function` is the function in which `node` stands (None in a module body). `regions`
+    holds the first region of each kind that reached it, and is empty for code that runs in
+    Python only; `fullgraph`: one of them is compiled with it.
     """
 
-    node: cst.BaseExpression
-    construct: Construct
-    owner: cst.CSTNode
+    node: cst.CSTNode
     module: Module
     function: FunctionInfo | None
-    value: Value = UNKNOWN
-    guarded: bool = True
     regions: dict[RegionKind, Region] = field(default_factory=dict)
     fullgraph: bool = False
     moments: "list[Moment]" = field(default_factory=list)
 
-    def see(self, value: Value, region: Region, guarded: bool, moment: "Moment") -> None:
+    @property
+    def is_new(self) -> bool:
+        return not self.moments
+
+    def reached(self, region: Region | None, moment: "Moment") -> None:
         """Another context reached the same place."""
-        if not self.regions:
-            self.value = value
-        elif isinstance(value, Tensor) or self.construct not in INNER:
-            self.value = join(self.value, value)
-        self.guarded = self.guarded and guarded
-        self.regions.setdefault(region.kind, region)
-        self.fullgraph = self.fullgraph or region.fullgraph
+        if region is not None:
+            self.regions.setdefault(region.kind, region)
+            self.fullgraph = self.fullgraph or region.fullgraph
         if len(self.moments) < MAX_MOMENTS:
             self.moments.append(moment)
 
@@ -90,11 +85,72 @@ class TruthTest:
         return join_all(moment.evaluate(node) for moment in self.moments)
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
+class TruthTest(Observation):
+    """Python asks whether `node` is true, in a region. `value` is the join over all contexts.
+
+    `owner` is the statement or expression that asks (`cst.If`, `cst.While`, …). `guarded`:
+    in every context the test stands behind an undecided static test of the same expression.
+    """
+
+    node: cst.BaseExpression
+    construct: Construct
+    owner: cst.CSTNode
+    value: Value = UNKNOWN
+    guarded: bool = True
+
+    def see(self, value: Value, guarded: bool) -> None:
+        if self.is_new:
+            self.value = value
+        elif isinstance(value, Tensor) or self.construct not in INNER:
+            self.value = join(self.value, value)
+        self.guarded = self.guarded and guarded
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Call(Observation):
+    """A call of a kernel, or of a function that a rule watches (`Rule.watches`).
+
+    `callee` is a `Kernel` or an `External`; `positional` and `keywords` are the joins of the
+    arguments over all contexts.
+    """
+
+    node: cst.Call
+    callee: Value
+    positional: tuple[Value, ...] = ()
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+    def see(self, positional: tuple[Value, ...], keywords: dict[str, Value]) -> None:
+        if self.is_new:
+            self.positional, self.keywords = positional, dict(keywords)
+            return
+        self.positional = tuple(
+            join(a, b) for a, b in zip(self.positional, positional, strict=False)
+        )
+        for name, value in keywords.items():
+            known = self.keywords.get(name)
+            self.keywords[name] = value if known is None else join(known, value)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class CompiledFunction(Observation):
+    """A function that a compiler takes over: an entry, or reached from one.
+
+    `arguments` are the values of its parameters in each context.
+    """
+
+    node: cst.FunctionDef
+    function: FunctionInfo
+    arguments: list[dict[str, Value]] = field(default_factory=list)
+
+
 class Log:
     """All observations of a run, in the order in which they were first made."""
 
     def __init__(self) -> None:
         self._tests: dict[cst.CSTNode, TruthTest] = {}
+        self._calls: dict[cst.CSTNode, Call] = {}
+        self._functions: dict[cst.CSTNode, CompiledFunction] = {}
 
     def truth_test(
         self,
@@ -110,10 +166,29 @@ class Log:
         """
         test = self._tests.get(node)
         if test is None:
-            test = self._tests[node] = TruthTest(node, construct, owner, module, function)
+            test = TruthTest(
+                node=node, construct=construct, owner=owner, module=module, function=function
+            )
+            self._tests[node] = test
         elif test.construct is Construct.CHAIN and construct not in (*INNER, Construct.ASSERT):
             test.construct, test.owner = construct, owner
         return test
 
-    def __iter__(self) -> Iterator[TruthTest]:
-        return iter(self._tests.values())
+    def call(
+        self, node: cst.Call, callee: Value, module: Module, function: FunctionInfo | None
+    ) -> Call:
+        if node not in self._calls:
+            self._calls[node] = Call(node=node, callee=callee, module=module, function=function)
+        return self._calls[node]
+
+    def compiled(self, node: cst.FunctionDef, function: FunctionInfo) -> CompiledFunction:
+        if node not in self._functions:
+            self._functions[node] = CompiledFunction(
+                node=node, module=function.module, function=function
+            )
+        return self._functions[node]
+
+    def __iter__(self) -> Iterator[Observation]:
+        yield from self._tests.values()
+        yield from self._calls.values()
+        yield from self._functions.values()

@@ -205,6 +205,17 @@ class Partial(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel(Value):
+    """What `numba.njit` and its like make of a function. `maker` is the dotted name;
+    `signatures`: types were given, so that it is compiled when it is defined."""
+
+    function: Value
+    maker: str
+    options: tuple[tuple[str, Value], ...] = ()
+    signatures: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Super(Value):
     """`super()` inside a method of `cls`."""
 
@@ -221,7 +232,7 @@ TENSOR = Tensor()
 BOOL_TENSOR = Tensor(is_bool=True, dtype="bool")
 SHAPE = Static(source=Source.SHAPE)
 
-CALLABLES = (Function, BoundMethod, Class, External, ExternalMethod, Partial)
+CALLABLES = (Function, BoundMethod, Class, External, ExternalMethod, Partial, Kernel)
 
 
 def is_tensor(value: Value) -> TypeGuard[Tensor]:

@@ -23,6 +23,7 @@ from jitlint.analysis.values import (
     Framework,
     Function,
     Instance,
+    Kernel,
     Optional,
     Partial,
     Sequence,
@@ -44,7 +45,10 @@ from jitlint.source import UnparsableError
 TRACERS = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 """The compilers that run a function to see what it does."""
 
-TRIGGERS = (b"compile", b"optimize", b"export", b"trace", b"make_fx")
+TRIGGERS = (
+    *(b"compile", b"optimize", b"export", b"trace", b"make_fx", b"script"),
+    *(b"numba", b"tensorflow"),
+)
 """No file without one of these hands code to a compiler by name."""
 
 
@@ -172,7 +176,7 @@ def _entries_of(machine: Machine, request: RegionRequest, target: Value) -> Iter
                 yield from _entries_of(machine, request, child)
         case Optional(value):
             yield from _entries_of(machine, request, value)
-        case Partial(function):
+        case Partial(function) | Kernel(function):
             yield from _entries_of(machine, request, function)
 
 
@@ -345,7 +349,7 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
 
 
 def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) -> Value:
-    if not entry.is_own:
+    if not entry.is_own or entry.kind not in TRACERS:
         return UNKNOWN
     passed = [site.get(name, UNKNOWN) for site in machine.call_sites.get(entry.function, ())]
     known = [value for value in passed if not isinstance(value, Unknown)]
