@@ -17,6 +17,7 @@ from jitlint.analysis.machine import Machine
 from jitlint.config import Settings
 from jitlint.finding import Finding
 from jitlint.project import link
+from jitlint.project.crashes import Crashes
 from jitlint.project.modules import Module
 from jitlint.project.project import Project
 from jitlint.rule import Context, Rule
@@ -51,7 +52,7 @@ def analyse(
 ) -> Iterator[FileFindings]:
     """One record for each file that had to be read as a tree, with or without findings."""
     project = Project({file.path: file.data for file in files})
-    crashes: dict[Path, str] = {}
+    crashes = Crashes()
     with _no_garbage_collection():
         observed: dict[Path, list[object]] = {}
         if any(rule.regions for rule in rules.values()):
@@ -60,9 +61,9 @@ def analyse(
         for file in files:
             active = [rule for rule in rules.values() if _triggered(rule, file.data)]
             seen = observed.get(file.path, [])
-            if active or file.path in observed or file.path in crashes:
+            if active or file.path in observed or file.path in crashes.traces:
                 record = _analyse_file(file, project, settings, rules, active, seen)
-                crash = crashes.get(file.path, record.crash)
+                crash = crashes.traces.get(file.path, record.crash)
                 yield FileFindings(
                     file, record.module, record.findings, project.followed, record.unparsable, crash
                 )
@@ -85,25 +86,20 @@ def _interpret(
     settings: Settings,
     targets: Mapping[str, Version],
     watched: frozenset[str],
-    crashes: dict[Path, str],
+    crashes: Crashes,
 ) -> dict[Path, list[object]]:
-    """What the interpreter observed in every file that holds or creates a region.
-
-    A crash loses one entry only.
-    """
+    """What the interpreter observed in every file that holds or creates a region."""
     wanted = targets.get("torch")
     table = tables.load("torch", None if wanted is None else str(wanted))
     machine = Machine(project, table, watched)
-    entries = link.own_entries(machine, project.modules)
-    entries += link.configured_entries(machine, project.modules, settings.entry_points)
+    entries = link.own_entries(machine, project.modules, crashes)
+    entries += link.configured_entries(machine, project.modules, settings.entry_points, crashes)
     observed: dict[Path, list[object]] = {}
     for entry in entries:
         for module in (entry.origin, entry.function.module):
             observed.setdefault(module.path, [])
-        try:
+        with crashes.of(entry.origin):
             link.run(machine, entry, link.label(entry, settings.root))
-        except Exception:
-            crashes.setdefault(entry.origin.path, traceback.format_exc())
     for observation in machine.log:
         observed.setdefault(observation.module.path, []).append(observation)
     return observed

@@ -204,7 +204,10 @@ _finding_files = _options(
         help="Modules whose nn.Module classes users compile: `mylib.models`, `mylib.ops:*`.",
     ),
     click.option(
-        "-j", "--jobs", type=click.IntRange(min=0), help="Processes; 0 (default) for all cores."
+        "-j",
+        "--jobs",
+        type=click.IntRange(min=0),
+        help="Processes that read and verify; 0 (default) for all cores.",
     ),
     click.option(
         "--stdin-filename",

@@ -58,7 +58,7 @@ def check(
     if cache is not None and (entry := cache.load()) is not None:
         diagnostics, analysed, read = entry
         return CheckResult(diagnostics, tuple(found), analysed, tuple(problems), read)
-    syntax = SyntaxChecker(None if cache is None else cache.folder)
+    syntax = SyntaxChecker(None if cache is None else cache.folder, settings.jobs)
     done = stages.run_pass(files, settings, rules, progress, syntax=syntax)
     result = _result(done, found, problems, stdin)
     if cache is not None:

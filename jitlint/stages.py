@@ -100,7 +100,7 @@ def run_pass(
     keep_trees: bool = False,
 ) -> Pass:
     """Trees take much memory; only edits need them after the pass."""
-    run = _Run(settings, rules, progress, syntax or SyntaxChecker(), keep_trees)
+    run = _Run(settings, rules, progress, syntax or SyntaxChecker(jobs=settings.jobs), keep_trees)
     return deep.run(run.over, files)
 
 

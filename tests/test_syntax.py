@@ -56,3 +56,18 @@ def test_a_folder_that_is_missing_is_no_error(tmp_path):
     checker = SyntaxChecker(tmp_path / "nope")
     checker.errors([GOOD])
     checker.save()
+
+
+def test_a_large_project_is_read_by_several_processes():
+    filler = b"x = 1\n" * (1 << 19)
+    files = [
+        Source(Path(f"{number}.py"), f"{number}.py", filler + text)
+        for number, text in enumerate([b"y = 2\n", b"def f(:\n", b"z = 3\n"])
+    ]
+    alone, together = SyntaxChecker(jobs=1).errors(files), SyntaxChecker(jobs=2).errors(files)
+    assert list(together) == [Path("1.py")]
+    assert (together[Path("1.py")].line, together[Path("1.py")].message) == (
+        alone[Path("1.py")].line,
+        alone[Path("1.py")].message,
+    )
+    assert together[Path("1.py")].line == (1 << 19) + 1

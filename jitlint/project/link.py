@@ -36,6 +36,7 @@ from jitlint.analysis.values import (
     join_all,
 )
 from jitlint.positions import Positions
+from jitlint.project.crashes import Crashes
 from jitlint.project.evidence import contradicted
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
@@ -81,16 +82,18 @@ def creates_regions(module: Module) -> bool:
     return "compile" in facts.methods and any(m.startswith("torch.nn") for m in facts.mentions)
 
 
-def own_entries(machine: Machine, modules: Iterable[Module]) -> list[Entry]:
+def own_entries(machine: Machine, modules: Iterable[Module], crashes: Crashes) -> list[Entry]:
     """What the given files compile, found by reading their code outside of regions."""
     given = list(modules)
     sources = [module for module in given if creates_regions(module)]
     for module in sources:
-        _read_host_code(machine, module)
+        with crashes.of(module):
+            _read_host_code(machine, module)
     wrappers = _wrappers(machine, sources)
     for module in given:
         if wrappers and module not in sources and module.facts.imports & wrappers:
-            _read_host_code(machine, module)
+            with crashes.of(module):
+                _read_host_code(machine, module)
     entries: list[Entry] = []
     unresolved: dict[Module, RegionRequest] = {}
     for request in machine.requests:
@@ -214,7 +217,7 @@ def _distinct(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def configured_entries(
-    machine: Machine, modules: Iterable[Module], patterns: Iterable[str]
+    machine: Machine, modules: Iterable[Module], patterns: Iterable[str], crashes: Crashes
 ) -> list[Entry]:
     """`pkg` is every nn.Module.forward in it, `pkg:*` its public functions, `pkg:name` one."""
     selectors = [(p.partition(":")[0], p.partition(":")[2]) for p in patterns]
@@ -223,10 +226,11 @@ def configured_entries(
         for package, member in selectors:
             if not _is_in(module.name, package):
                 continue
-            if not member:
-                entries.extend(_forwards(machine, module))
-            else:
-                entries.extend(_members(machine, module, member))
+            with crashes.of(module):
+                if member:
+                    entries.extend(_members(machine, module, member))
+                else:
+                    entries.extend(_forwards(machine, module))
     return _distinct(entries)
 
 

@@ -13,6 +13,7 @@ import pytest
 from jitlint import engine
 from jitlint.config import Settings
 from jitlint.finding import Diagnostic
+from jitlint.project import link
 from jitlint.rule import load_rules
 
 
@@ -446,3 +447,21 @@ def test_an_operand_behind_an_undecided_mode_is_a_note(tmp_path):
         (8, "note"),
         (10, "warning"),
     ]
+
+
+def test_a_mistake_in_one_file_does_not_hide_the_others(tmp_path, monkeypatch):
+    read = link._read_host_code
+
+    def failing(machine, module):
+        if module.name == "bad":
+            raise KeyError("planted")
+        read(machine, module)
+
+    monkeypatch.setattr(link, "_read_host_code", failing)
+    for name in ("bad", "good"):
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(REACHED["decorator"]))
+    result = engine.check([tmp_path], Settings(root=tmp_path, cache=False), load_rules())
+    assert places(list(result.diagnostics)) == {("good.py", 5)}
+    (problem,) = result.problems
+    assert "bad.py" in problem.path
+    assert "KeyError: 'planted'" in problem.message
