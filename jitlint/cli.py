@@ -17,6 +17,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from jitlint import __version__, config, discovery, engine, report, stages, writing
+from jitlint.analysis import tables
 from jitlint.config import ConfigError, Settings
 from jitlint.discovery import Problem
 from jitlint.finding import Severity, Verdict
@@ -531,6 +532,9 @@ def _start(
         settings = config.load(start, Names.of(known()), config=config_file, overrides=options)
     except ConfigError as error:
         raise _failure(str(error)) from error
+    if not settings.quiet:
+        for sentence in tables.substitutes(settings.target_versions):
+            click.echo(f"jitlint: target-versions: {sentence}", err=True)
     return settings, files, stdin
 
 

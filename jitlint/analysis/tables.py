@@ -189,6 +189,17 @@ def load(framework: str = "torch", version: str | None = None) -> Table:
     return Table(framework, data["version"], chosen == wanted, data)
 
 
+def substitutes(targets: Mapping[str, str]) -> list[str]:
+    """One sentence for each target version that has no table of its own."""
+    sentences = []
+    for framework, version in targets.items():
+        if _files(framework) and not (table := load(framework, version)).exact:
+            sentences.append(
+                f"there is no table for {framework} {version}; that of {table.version} is used"
+            )
+    return sentences
+
+
 def available(framework: str = "torch") -> list[str]:
     """The releases that have a table, oldest first."""
     return [str(release) for release in sorted(map(_release, _files(framework)))]

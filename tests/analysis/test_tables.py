@@ -307,3 +307,10 @@ def _method(table: Table, name: str) -> tables.Operator:
     operator = table.method(name)
     assert operator is not None
     return operator
+
+
+def test_a_target_without_a_table_is_named_with_its_substitute():
+    newest = tables.available("torch")[-1]
+    assert tables.substitutes({"torch": newest, "python": "3.11"}) == []
+    (sentence,) = tables.substitutes({"torch": "2.6"})
+    assert sentence.startswith("there is no table for torch 2.6; that of 2.13")
