@@ -1,5 +1,7 @@
 """Evidence that a parameter is not a tensor, from how the function's body uses it."""
 
+from collections.abc import Callable
+
 import libcst as cst
 
 from jitlint.project.modules import FunctionInfo
@@ -12,16 +14,26 @@ def contradicted(info: FunctionInfo, name: str) -> bool:
     """Whether something in the body says that the parameter `name` is no tensor.
 
     A slice bound or a list index is no such evidence: tensors are used there, and break.
+    Nor is a test such as `if n > 3`, if the parameter is the first, or is used elsewhere
+    as only an object is (`n.sum()`, `n[0]`).
     """
-    return _visit(info.node.body, name)
+    body = info.node.body
+    if _visit(body, name, _says_no):
+        return True
+    names = [
+        parameter.name.value for parameter in info.parameters if parameter.name.value != "self"
+    ]
+    if name in names[:1] or not _visit(body, name, _tests_number):
+        return False
+    return not _visit(body, name, _uses_object)
 
 
-def _visit(node: cst.CSTNode, name: str) -> bool:
+def _visit(node: cst.CSTNode, name: str, says: Callable[[cst.CSTNode, str], bool]) -> bool:
     if isinstance(node, cst.Raise):  # messages show tensors too
         return False
     if isinstance(node, cst.Assert):
-        return _visit(node.test, name)
-    return _says_no(node, name) or any(_visit(child, name) for child in node.children)
+        return says(node, name) or _visit(node.test, name, says)
+    return says(node, name) or any(_visit(child, name, says) for child in node.children)
 
 
 def _is(node: cst.CSTNode | None, name: str) -> bool:
@@ -51,6 +63,28 @@ def _is_bare_test(test: cst.BaseExpression, name: str) -> bool:
     if isinstance(test, cst.BooleanOperation):
         return _is_bare_test(test.left, name) or _is_bare_test(test.right, name)
     return _is(test, name)
+
+
+def _tests_number(node: cst.CSTNode, name: str) -> bool:
+    return isinstance(node, cst.If | cst.While | cst.IfExp | cst.Assert) and _compares_bare(
+        node.test, name
+    )
+
+
+def _compares_bare(test: cst.BaseExpression, name: str) -> bool:
+    match test:
+        case cst.UnaryOperation(operator=cst.Not()):
+            return _compares_bare(test.expression, name)
+        case cst.BooleanOperation():
+            return _compares_bare(test.left, name) or _compares_bare(test.right, name)
+        case cst.Comparison():
+            operands = [test.left, *(target.comparator for target in test.comparisons)]
+            return any(_is(operand, name) for operand in operands)
+    return False
+
+
+def _uses_object(node: cst.CSTNode, name: str) -> bool:
+    return isinstance(node, cst.Attribute | cst.Subscript) and _is(node.value, name)
 
 
 def _compares_static(node: cst.Comparison, name: str) -> bool:

@@ -209,6 +209,16 @@ REACHED = {
                 return x
             return inner(x) + (lambda v: v if v.any() else x)(x)  # break
     """,
+    "second parameter that is used as a tensor": """
+        import torch
+        @torch.compile
+        def step(x, y):
+            if y > 3:  # break
+                x = x * y.exp()
+            if (y > 0).any():  # break
+                x = x + 1
+            return x
+    """,
     "property": """
         import torch
         class Net(torch.nn.Module):
@@ -285,6 +295,14 @@ NOT_REACHED = {
             if check:
                 assert not x.any()
             return x
+    """,
+    "numbers that steer a compiled function": """
+        import torch
+        @torch.compile
+        def step(x, epoch, scale, mode):
+            if epoch > 3 and not scale == 1:
+                x = x * scale
+            return x + 1 if mode != 0 else x
     """,
     "another compile": """
         import re
