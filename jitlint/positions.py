@@ -5,6 +5,7 @@ A provider makes two objects for each node and splits each token by a regular ex
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import TracebackType
 
 import libcst as cst
@@ -14,6 +15,12 @@ from jitlint.finding import Span
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _Point = tuple[int, int]
+
+
+@lru_cache(maxsize=2)
+def positions_of(module: cst.Module) -> "Positions":
+    """The spans of the nodes of a module, made once for questions in a row."""
+    return Positions(module)
 
 
 class Positions:

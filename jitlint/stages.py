@@ -13,7 +13,7 @@ from jitlint.analyse import FileFindings, analyse
 from jitlint.config import Settings
 from jitlint.discovery import Problem
 from jitlint.finding import Diagnostic, Finding, Span
-from jitlint.positions import Positions
+from jitlint.positions import Positions, positions_of
 from jitlint.rule import Rule
 from jitlint.selection import Names, PerFile
 from jitlint.source import Source, UnparsableError
@@ -217,7 +217,7 @@ def _syntax_error(file: Source, error: UnparsableError) -> Diagnostic:
 def _locate(record: FileFindings) -> list[Located]:
     if record.module is None or not record.findings:
         return []
-    positions = Positions(record.module)
+    positions = positions_of(record.module)
     return [
         Located(finding, _diagnostic(finding, record.source.name, positions))
         for finding in record.findings

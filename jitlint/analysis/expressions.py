@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +39,7 @@ from jitlint.analysis.values import (
     is_tensor,
     join,
     join_all,
+    tuple_of,
 )
 
 
@@ -54,18 +56,36 @@ def branch(
     frame: Frame, node: cst.BaseExpression, construct: Construct, owner: cst.CSTNode
 ) -> tuple[bool | None, Variables, Variables]:
     """Test `node` for truth: its truth where decided, and the variables on both ways out."""
+    tested = _test(frame, node, construct, owner)
+    return tested.decided, tested.when_true, tested.when_false
+
+
+@dataclass(slots=True)
+class _Tested:
+    """An expression that was tested for truth: once, as a second look at each operand of
+    `a and b and c …` would double with each of them."""
+
+    value: Value
+    decided: bool | None
+    when_true: Variables
+    when_false: Variables
+
+
+def _test(
+    frame: Frame, node: cst.BaseExpression, construct: Construct, owner: cst.CSTNode
+) -> _Tested:
     match node:
         case cst.UnaryOperation(operator=cst.Not()):
-            decided, when_true, when_false = branch(frame, node.expression, construct, owner)
-            return (None if decided is None else not decided), when_false, when_true
+            inner = _test(frame, node.expression, construct, owner)
+            decided = None if inner.decided is None else not inner.decided
+            return _Tested(_negation(inner.value), decided, inner.when_false, inner.when_true)
         case cst.BooleanOperation():
-            return _branch_boolean(frame, node, construct, owner)
+            return _test_boolean(frame, node, construct, owner)
         case cst.NamedExpr(target=cst.Name(value=name)):
-            result = branch(frame, node.value, construct, owner)
-            value = evaluate(frame, node.value)
-            for variables in result[1:]:
-                variables[name] = value
-            return result
+            tested = _test(frame, node.value, construct, owner)
+            for variables in (tested.when_true, tested.when_false):
+                variables[name] = tested.value
+            return tested
     value = evaluate(frame, node)
     if isinstance(value, Optional):
         present = value.value
@@ -74,7 +94,7 @@ def branch(
     elif _asks_data(value):
         frame.observe(node, value, construct, owner)
     when_true, when_false = narrowing.split(frame, node, value)
-    return truth(value), when_true, when_false
+    return _Tested(value, truth(value), when_true, when_false)
 
 
 def _asks_data(value: Value) -> bool:
@@ -84,27 +104,35 @@ def _asks_data(value: Value) -> bool:
     )
 
 
-def _branch_boolean(
+def _test_boolean(
     frame: Frame, node: cst.BooleanOperation, construct: Construct, owner: cst.CSTNode
-) -> tuple[bool | None, Variables, Variables]:
+) -> _Tested:
     is_and = isinstance(node.operator, cst.And)
-    first, true_1, false_1 = branch(frame, node.left, construct, owner)
-    if first is not None and first is not is_and:
-        return first, true_1, false_1
-    frame.variables = true_1 if is_and else false_1
-    condition = _quietly(frame, node.left) if first is None else TRUE
+    left = _test(frame, node.left, construct, owner)
+    if left.decided is not None and left.decided is not is_and:
+        return left
+    frame.variables = left.when_true if is_and else left.when_false
+    condition = left.value if left.decided is None else TRUE
     with frame.guarded(condition, exempt=_is_training(node.left)):
-        second, true_2, false_2 = branch(frame, node.right, construct, owner)
+        right = _test(frame, node.right, construct, owner)
+    value = _either(is_and, left, right.value)
     if is_and:
-        decided = False if second is False else (second if first else None)
-        return decided, true_2, join_variables(false_1, false_2) or false_2
-    decided = True if second is True else (second if first is False else None)
-    return decided, join_variables(true_1, true_2) or true_2, false_2
+        decided = False if right.decided is False else (right.decided if left.decided else None)
+        when_false = join_variables(left.when_false, right.when_false) or right.when_false
+        return _Tested(value, decided, right.when_true, when_false)
+    decided = True if right.decided is True else (right.decided if left.decided is False else None)
+    when_true = join_variables(left.when_true, right.when_true) or right.when_true
+    return _Tested(value, decided, when_true, right.when_false)
 
 
-def _quietly(frame: Frame, node: cst.BaseExpression) -> Value:
-    with frame.quiet():
-        return evaluate(frame, node)
+def _either(is_and: bool, left: _Tested, right: Value) -> Value:
+    """The value of `left and right` or `left or right` where `right` is evaluated."""
+    if left.decided is not None:
+        return right
+    value = left.value
+    if not is_and and isinstance(value, Optional):
+        value = value.value
+    return join(value, right)
 
 
 def _is_training(node: cst.BaseExpression) -> bool:
@@ -180,7 +208,7 @@ def _items(frame: Frame, elements: Iterable[cst.BaseElement]) -> tuple[list[Valu
 def _tuple(frame: Frame, node: cst.Tuple | cst.List) -> Value:
     values, exact = _items(frame, node.elements)
     if exact:
-        return Tuple(tuple(values))
+        return tuple_of(values)
     return Sequence(element_of(Tuple(tuple(values))))
 
 
@@ -235,6 +263,10 @@ def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
 def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
     if _asks_data(value):
         frame.observe(node, value, Construct.NOT, node)
+    return _negation(value)
+
+
+def _negation(value: Value) -> Value:
     if is_tensor(value):
         return Static(source=Source.DATA, read=Read("not"))
     decided = truth(value)
@@ -261,19 +293,16 @@ def _boolean(frame: Frame, node: cst.BooleanOperation) -> Value:
     """`a and b` as a value: `a` is tested, `b` is not."""
     is_and = isinstance(node.operator, cst.And)
     before = frame.variables
-    decided, when_true, when_false = branch(frame, node.left, Construct.BOOLEAN, node)
-    left = _quietly(frame, node.left)
-    if decided is not None and decided is not is_and:
-        return left
-    frame.variables = when_true if is_and else when_false
-    with frame.guarded(TRUE if decided is not None else left, exempt=_is_training(node.left)):
+    left = _test(frame, node.left, Construct.BOOLEAN, node)
+    if left.decided is not None and left.decided is not is_and:
+        frame.variables = before
+        return left.value
+    frame.variables = left.when_true if is_and else left.when_false
+    condition = left.value if left.decided is None else TRUE
+    with frame.guarded(condition, exempt=_is_training(node.left)):
         right = evaluate(frame, node.right)
     frame.variables = before
-    if decided is not None:
-        return right
-    if not is_and and isinstance(left, Optional):
-        left = left.value
-    return join(left, right)
+    return _either(is_and, left, right)
 
 
 def _comparison(frame: Frame, node: cst.Comparison) -> Value:

@@ -44,7 +44,8 @@ class Loop:
 
 @dataclass(slots=True)
 class Frame:
-    """`function` is None in a module body; `region` is None in code that is not compiled."""
+    """`function` is None in a module body; `region` is None in code that is not compiled.
+    `owners` are the names and paths that may have paths of attributes among `variables`."""
 
     machine: "Machine"
     module: Module
@@ -59,6 +60,7 @@ class Frame:
     globals: set[str] = field(default_factory=set)
     guards: int = 0
     silent: int = 0
+    owners: set[str] = field(default_factory=set)
 
     def observe(
         self, node: cst.BaseExpression, value: Value, construct: Construct, owner: cst.CSTNode
@@ -109,11 +111,19 @@ class Frame:
 
     def assign(self, path: str, value: Value) -> None:
         """Bind a name or a dotted path; what was known of its attributes is forgotten."""
-        prefix = path + "."
-        stale = [known for known in self.variables if known.startswith(prefix)]
-        for known in stale:
-            del self.variables[known]
+        if path in self.owners:
+            prefix = path + "."
+            stale = [known for known in self.variables if known.startswith(prefix)]
+            for known in stale:
+                del self.variables[known]
+        self.note(path)
         self.variables[path] = value
+
+    def note(self, path: str) -> None:
+        """Remember of whose attributes something may be known."""
+        while "." in path:
+            path = path.rpartition(".")[0]
+            self.owners.add(path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,13 +39,13 @@ from jitlint.analysis.values import (
     Static,
     Super,
     Tensor,
-    Tuple,
     Unknown,
     Value,
     is_constant,
     is_none,
     join,
     join_all,
+    tuple_of,
 )
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module
@@ -511,7 +511,7 @@ class Machine:
                 value = arguments.rest
             bound[name] = self._bind_one(host, parameter, value, arguments.open)
         if isinstance(parameters.star_arg, cst.Param):
-            rest = Tuple(tuple(positional)) if arguments.rest is None else Sequence(arguments.rest)
+            rest = tuple_of(positional) if arguments.rest is None else Sequence(arguments.rest)
             bound[parameters.star_arg.name.value] = rest
         for parameter in parameters.kwonly_params:
             name = parameter.name.value

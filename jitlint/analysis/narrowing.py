@@ -38,16 +38,20 @@ def split(frame: Frame, node: cst.BaseExpression, value: Value) -> tuple[Variabl
         case cst.Call():
             _split_call(frame, node, when_true, when_false)
         case cst.Name() | cst.Attribute():
-            path = _path(node)
+            path = _path(frame, node)
             if path is not None and isinstance(value, Optional):
                 when_true[path] = value.value
     return when_true, when_false
 
 
-def _path(node: cst.CSTNode) -> str | None:
+def _path(frame: Frame, node: cst.CSTNode) -> str | None:
+    """The path of a variable that is about to be narrowed."""
     from jitlint.analysis.expressions import evaluate_target_path
 
-    return evaluate_target_path(node)
+    path = evaluate_target_path(node)
+    if path is not None:
+        frame.note(path)
+    return path
 
 
 def _split_none(
@@ -64,7 +68,7 @@ def _split_none(
         return
     if isinstance(left, cst.NamedExpr):
         left = left.target
-    path = _path(left)
+    path = _path(frame, left)
     if path is None:
         return
     with frame.quiet():
@@ -88,7 +92,7 @@ def _split_call(frame: Frame, node: cst.Call, when_true: Variables, when_false: 
         function = evaluate(frame, node.func)
     if not isinstance(function, External) or not node.args:
         return
-    path = _path(node.args[0].value)
+    path = _path(frame, node.args[0].value)
     if path is None:
         return
     with frame.quiet():

@@ -20,6 +20,7 @@ from jitlint.analysis.values import (
     Value,
     element_of,
     join,
+    tuple_of,
 )
 
 BITWISE = {"BitAnd", "BitOr", "BitXor"}
@@ -48,7 +49,7 @@ def binary(name: str, left: Value, right: Value) -> Value:
     if isinstance(left, Static) and isinstance(right, Static):
         return fold(name, left, right)
     if name == "Add" and isinstance(left, Tuple) and isinstance(right, Tuple):
-        return Tuple(left.items + right.items)
+        return tuple_of(left.items + right.items)
     if name == "Add" and isinstance(left, Tuple | Sequence) and isinstance(right, Tuple | Sequence):
         return Sequence(join(element_of(left), element_of(right)))
     if name == "Multiply" and isinstance(left, Tuple | Sequence):
@@ -94,7 +95,7 @@ def fold(name: str, left: Static, right: Static) -> Static:
     function = FOLD.get(name)
     if function is None or left.const is MISSING or right.const is MISSING:
         return Static(source=source, read=read)
-    if _is_large(left.const) or _is_large(right.const):
+    if _is_large(left.const) or _is_large(right.const) or _repeats(name, left, right):
         return Static(source=source, read=read)
     try:
         return Static(function(left.const, right.const), source, read)
@@ -112,6 +113,13 @@ def _is_large(const: object) -> bool:
     if isinstance(const, str | bytes):
         return len(const) > 1000
     return isinstance(const, int) and abs(const) > MAX_DIGITS
+
+
+def _repeats(name: str, left: Static, right: Static) -> bool:
+    """`"a" * n` and `"%9d" % n`, which are as long as a number says."""
+    return name in ("Multiply", "Modulo") and any(
+        isinstance(side.const, str | bytes) for side in (left, right)
+    )
 
 
 def _tensor_arithmetic(name: str, left: Value, right: Value) -> Tensor:

@@ -14,6 +14,7 @@ from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct
 from jitlint.analysis.operators import binary
 from jitlint.analysis.values import (
+    MAX_ITEMS,
     NONE,
     STATIC,
     UNKNOWN,
@@ -35,6 +36,8 @@ from jitlint.project.modules import define_class, statements_of
 
 PASSES = 2
 """Two passes over a loop body were as good as a fixed point on the measured break sites."""
+MAX_NESTED = 4
+"""Loops nested deeper make one pass each: those around them pass by them often enough."""
 
 
 def execute_block(frame: Frame, block: cst.CSTNode) -> bool:
@@ -108,7 +111,7 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     match container:
         case Dict():
             key = _constant_key(frame, target)
-            if key is not None:
+            if key is not None and len(container.items) < MAX_ITEMS:
                 items = {**dict(container.items), key: value}
                 frame.assign(path, Dict(tuple(items.items()), container.default))
             else:
@@ -253,7 +256,7 @@ def _for(frame: Frame, node: cst.For) -> bool:
     element = element_of(evaluate(frame, node.iter))
     start: Variables | None = frame.variables
     breaks: Variables | None = None
-    for _ in range(PASSES):
+    for _ in range(_passes(frame)):
         loop = Loop()
         frame.loops.append(loop)
         frame.variables = dict(start or {})
@@ -269,7 +272,7 @@ def _while(frame: Frame, node: cst.While) -> bool:
     start: Variables | None = frame.variables
     breaks: Variables | None = None
     leave: Variables | None = None
-    for _ in range(PASSES):
+    for _ in range(_passes(frame)):
         if start is None:
             break
         frame.variables = dict(start)
@@ -286,6 +289,10 @@ def _while(frame: Frame, node: cst.While) -> bool:
         breaks = _join_many([breaks, *loop.breaks])
         leave = None if decided is True else _join_many([leave, start])
     return _after_loop(frame, node, leave, breaks)
+
+
+def _passes(frame: Frame) -> int:
+    return PASSES if len(frame.loops) < MAX_NESTED else 1
 
 
 def _after_loop(

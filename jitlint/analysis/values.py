@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 5
 """Containers nested deeper than this are not followed."""
+MAX_WEIGHT = 2_000
+"""Nor is what is inside of a value that holds more others, counted down to the last:
+`pair = (pair, pair)` doubles them with every step."""
+MAX_ITEMS = 1_000
+"""A tuple that grows beyond this is a sequence of unknown length."""
 
 
 class Missing(enum.Enum):
@@ -101,26 +106,56 @@ class Tensor(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Optional(Value):
+class Compound(Value):
+    """A value with others inside; `weight` counts them."""
+
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names: tuple[str, ...] = self.__match_args__
+        weight = sum(_weight(getattr(self, name)) for name in names)
+        if weight > MAX_WEIGHT:
+            for name in names:
+                object.__setattr__(self, name, _without_parts(getattr(self, name)))
+            weight = sum(_weight(getattr(self, name)) for name in names)
+        object.__setattr__(self, "weight", 1 + weight)
+
+
+def _weight(part: object) -> int:
+    if isinstance(part, Compound):
+        return part.weight
+    if isinstance(part, tuple):
+        return sum(map(_weight, part))
+    return 1 if isinstance(part, Value) else 0
+
+
+def _without_parts(part: object) -> object:
+    if isinstance(part, tuple):
+        return tuple(map(_without_parts, part))
+    return UNKNOWN if isinstance(part, Compound) else part
+
+
+@dataclass(frozen=True, slots=True)
+class Optional(Compound):
     """`value`, or None."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Tuple(Value):
+class Tuple(Compound):
     items: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Value):
+class Sequence(Compound):
     """A list, set, iterator or tuple of unknown length, with the join of its elements."""
 
     element: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Dict(Value):
+class Dict(Compound):
     """A dict: values of constant keys, and the join of all the others."""
 
     items: tuple[tuple[Any, Value], ...] = ()
@@ -139,7 +174,7 @@ class Instance(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalInstance(Value):
+class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
     `children` are the modules of a Sequential or ModuleList.
@@ -163,7 +198,7 @@ class Function(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class BoundMethod(Value):
+class BoundMethod(Compound):
     """`function` with `receiver` as its first argument."""
 
     receiver: Value
@@ -188,7 +223,7 @@ class External(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalMethod(Value):
+class ExternalMethod(Compound):
     """A method looked up on a value whose class is not of the project."""
 
     receiver: Value
@@ -196,7 +231,7 @@ class ExternalMethod(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Partial(Value):
+class Partial(Compound):
     """`functools.partial(function, *args, **kwargs)`."""
 
     function: Value
@@ -205,7 +240,7 @@ class Partial(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel(Value):
+class Kernel(Compound):
     """What `numba.njit` and its like make of a function. `maker` is the dotted name;
     `signatures`: types were given, so that it is compiled when it is defined."""
 
@@ -216,7 +251,7 @@ class Kernel(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Super(Value):
+class Super(Compound):
     """`super()` inside a method of `cls`."""
 
     receiver: Value
@@ -320,6 +355,12 @@ def _join_element(a: Value, b: Value, depth: int) -> Value:
     ):
         return UNKNOWN
     return join(a, b, depth)
+
+
+def tuple_of(items: Iterable[Value]) -> Value:
+    """A tuple of known length, unless that grows without end."""
+    values = tuple(items)
+    return Tuple(values) if len(values) <= MAX_ITEMS else Sequence(element_of(Tuple(values)))
 
 
 def element_of(value: Value) -> Value:

@@ -35,7 +35,7 @@ from jitlint.analysis.values import (
     element_of,
     join_all,
 )
-from jitlint.positions import Positions
+from jitlint.positions import positions_of
 from jitlint.project.crashes import Crashes
 from jitlint.project.evidence import contradicted
 from jitlint.project.index import BindingKind
@@ -294,7 +294,7 @@ def label(entry: Entry, root: Path) -> str:
     shown = path.relative_to(root) if path.is_relative_to(root) else path
     line = entry.origin.facts.lines.get(entry.function.qualname)
     if entry.is_own:
-        line = Positions(entry.origin.tree)[entry.node].line
+        line = positions_of(entry.origin.tree)[entry.node].line
     return f"{shown.as_posix()}:{line}"
 
 

@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -64,8 +65,17 @@ def reads(node: cst.CSTNode) -> Iterator[cst.Name]:
             return
         case cst.Annotation() | cst.Import() | cst.ImportFrom() | cst.Global() | cst.Nonlocal():
             return
+        case cst.FunctionDef() | cst.Module():
+            yield from _reads_in_scope(node)
+            return
     for child in node.children:
         yield from reads(child)
+
+
+@lru_cache(maxsize=64)
+def _reads_in_scope(node: cst.CSTNode) -> tuple[cst.Name, ...]:
+    """Asked again for each branch of a function."""
+    return tuple(name for child in node.children for name in reads(child))
 
 
 def _read_in_target(target: cst.CSTNode) -> Iterator[cst.Name]:
