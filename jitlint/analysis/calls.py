@@ -22,6 +22,7 @@ from jitlint.analysis.values import (
     TENSOR,
     UNKNOWN,
     BoundMethod,
+    Choice,
     Class,
     Dict,
     External,
@@ -91,7 +92,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     receiver = evaluate(frame, node.value)
     if isinstance(receiver, Optional):
         receiver = receiver.value
-    if isinstance(receiver, ModuleValue | External | Class | Instance | Super):
+    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice):
         return frame.machine.attribute(frame, receiver, node.attr.value)
     return ExternalMethod(receiver, node.attr.value)
 
@@ -153,6 +154,8 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             return call_method(frame, receiver, name, arguments, node)
         case Optional(value):
             return apply(frame, value, arguments, node)
+        case Choice(options):
+            return join_all([apply(frame, option, arguments, node) for option in options])
     return _unknown_callee(arguments)
 
 

@@ -23,6 +23,7 @@ from jitlint.analysis.values import (
     TENSOR,
     UNKNOWN,
     BoundMethod,
+    Choice,
     Class,
     Closure,
     Dict,
@@ -267,6 +268,8 @@ class Machine:
                 return self._super_attribute(instance, cls, name)
             case Optional(value):
                 return self.attribute(frame, value, name)
+            case Choice(options):
+                return join_all([self.attribute(frame, option, name) for option in options])
             case Tensor():
                 return self._tensor_attribute(receiver, name)
             case Static():

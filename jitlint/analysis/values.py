@@ -251,6 +251,13 @@ class Kernel(Compound):
 
 
 @dataclass(frozen=True, slots=True)
+class Choice(Value):
+    """One of several things that can be called, such as the layers that a loop visits."""
+
+    options: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Super(Compound):
     """`super()` inside a method of `cls`."""
 
@@ -267,7 +274,8 @@ TENSOR = Tensor()
 BOOL_TENSOR = Tensor(is_bool=True, dtype="bool")
 SHAPE = Static(source=Source.SHAPE)
 
-CALLABLES = (Function, BoundMethod, Class, External, ExternalMethod, Partial, Kernel)
+CHOOSABLE = (Function, BoundMethod, Instance, ExternalInstance, Class, Partial, Kernel, Choice)
+MAX_OPTIONS = 8
 
 
 def is_tensor(value: Value) -> TypeGuard[Tensor]:
@@ -312,11 +320,19 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
     for left, right in ((a, b), (b, a)):
         if isinstance(left, Tensor) and isinstance(right, Static | Unknown):
             return replace(left, maybe=True)
+    if isinstance(a, CHOOSABLE) and isinstance(b, CHOOSABLE):
+        return _choice(a, b)
     if isinstance(a, Static) and isinstance(b, Static):
         source = max(a.source, b.source, key=lambda s: s.value)
         read = a.read if a.source is source else b.read
         return Static(a.const if _same_constant(a, b) else MISSING, source, read)
     return _join_containers(a, b, depth)
+
+
+def _choice(a: Value, b: Value) -> Value:
+    sides = [side.options if isinstance(side, Choice) else (side,) for side in (a, b)]
+    options = tuple(dict.fromkeys(sides[0] + sides[1]))
+    return Choice(options) if len(options) <= MAX_OPTIONS else UNKNOWN
 
 
 def _same_constant(a: Static, b: Static) -> bool:

@@ -16,6 +16,7 @@ from jitlint.analysis.values import (
     TENSOR,
     UNKNOWN,
     BoundMethod,
+    Choice,
     Class,
     Dict,
     External,
@@ -179,6 +180,9 @@ def _entries_of(machine: Machine, request: RegionRequest, target: Value) -> Iter
                 yield from _entries_of(machine, request, child)
         case Optional(value):
             yield from _entries_of(machine, request, value)
+        case Choice(options):
+            for option in options:
+                yield from _entries_of(machine, request, option)
         case Partial(function) | Kernel(function):
             yield from _entries_of(machine, request, function)
 

@@ -199,6 +199,31 @@ REACHED = {
                 return self.head(x)
         model = torch.compile(Net())
     """,
+    "one of several": """
+        import torch
+        from torch import nn
+        class First(nn.Module):
+            def forward(self, x):
+                return x if x.any() else -x  # break
+        class Second(nn.Module):
+            def forward(self, x):
+                return x if x.any() else -x  # break
+        class Net(nn.Module):
+            def __init__(self, kind):
+                super().__init__()
+                self.layers = nn.ModuleList([First(), nn.ReLU(), Second()])
+                self.head = First() if kind else Second()
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return self.head(x)
+        def third(x):
+            return x if x.any() else -x  # break
+        def fourth(x):
+            return x if x.any() else -x  # break
+        model = torch.compile(Net(1))
+        fast = [torch.compile(function) for function in (third, fourth)]
+    """,
     "nested function and lambda": """
         import torch
         @torch.compile
