@@ -9,11 +9,10 @@ from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import Source, Static, Tensor
 
 from ._flow import Place, Step, asking, code_of, parameter_names, step_of
-from ._profile import Describer, Evidence, Number, Profile, agree
+from ._hazards import NO_EVIDENCE, Evidence
+from ._profile import Describer, Number, Profile, agree
 from ._scope import names_read
 from ._withheld import Withheld
-
-NO_EVIDENCE = Evidence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +162,8 @@ def keeps_kind(
         yield f"`{name}` keeps its shape"
     elif new.layout != old.layout or new.dense != old.dense:
         yield f"`{name}` is contiguous"
-    for hazard in sorted({each.code for each in new.hazards - old.hazards - evidence.evaluated}):
-        yield f"`{hazard}` never fails"
+    left = evidence.left_of(new.hazards - old.hazards)
+    yield from sorted({each.condition or f"`{each.code}` never fails" for each in left})
     alike = replace(
         new,
         shape=old.shape,

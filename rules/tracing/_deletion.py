@@ -8,8 +8,9 @@ from . import _scope as scope
 from ._arms import Branch
 from ._comments import comment_line
 from ._emit import conditional_fix
+from ._hazards import conditions_for
 from ._predicate import hazards_in, predicate
-from ._profile import Describer, require_no_hazards
+from ._profile import Describer
 from ._withheld import Withheld
 
 
@@ -19,7 +20,7 @@ def deletion(describer: Describer, branch: Branch) -> Fix:
     conditions: dict[str, None] = {}
     for case in branch.cases:
         built = predicate(describer, case.test, branch.node, frozenset())
-        require_no_hazards(hazards_in(describer, case.test))
+        conditions.update(dict.fromkeys(conditions_for(hazards_in(describer, case.test))))
         conditions.update(dict.fromkeys(built.conditions))
         tests.extend(built.tests)
     replacements = _without(describer, branch)

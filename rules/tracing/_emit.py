@@ -155,6 +155,13 @@ def fitting(
     return statements
 
 
+def _not_implied(phrases: Sequence[str]) -> list[str]:
+    """What is floating is real, and not bool."""
+    subjects = {e.removesuffix(" is floating") for e in phrases if e.endswith(" is floating")}
+    implied = {f"{subject} {what}" for subject in subjects for what in ("is not bool", "is real")}
+    return [phrase for phrase in phrases if phrase not in implied]
+
+
 def conditional_fix(
     title: str,
     conditions: Iterable[str],
@@ -163,7 +170,7 @@ def conditional_fix(
     tests: Sequence[cst.CSTNode] = (),
 ) -> Fix:
     """Safe without conditions; with some, unsafe, and its title names them."""
-    phrases = list(conditions)
+    phrases = _not_implied(list(conditions))
     if not phrases:
         return Fix(Safety.SAFE, title, replacements, imports, tuple(tests))
     title = f"{title}, right if {' and '.join(phrases)}"

@@ -12,6 +12,7 @@ from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
 from ._arms import bare, parenthesized
+from ._dtypes import FLOATING
 from ._flow import (
     PLAIN_OPERATORS,
     asking,
@@ -22,7 +23,7 @@ from ._flow import (
     small_statements,
 )
 from ._predicate import Predicate, conjunction, is_tensor_test, predicate
-from ._profile import FLOATING, Describer, Number, Profile, plain
+from ._profile import Describer, Number, Profile, plain
 from ._scope import Spelling, fresh_name
 from ._withheld import NotMine, Withheld
 

@@ -13,8 +13,9 @@ from jitlint.rule import Context
 from ._arms import bare, parenthesized
 from ._carried import Variables, keeps_kind, own_names, surely_runs
 from ._flow import Place, Step, assignment, in_place_of, split_lines
+from ._hazards import Evidence, Hazard
 from ._predicate import Predicate, predicate
-from ._profile import Evidence, Hazard, Profile, floating_evidence, plain
+from ._profile import Profile, plain, proven_by
 from ._scope import Spelling, fresh_name
 from ._withheld import Withheld
 
@@ -66,7 +67,7 @@ class Masking:
     def _read_test(self, tested: cst.BaseExpression) -> Predicate:
         describer = self._variables.describer
         built = predicate(describer, tested, self._loop.function, frozenset())
-        self._floating = floating_evidence(describer, [tested])
+        self._proven = proven_by(describer, [tested])
         if not self._negated:
             return built
         match built.node:
@@ -163,7 +164,7 @@ class Masking:
         for source in sorted(map(plain, new.sources - old.sources)):
             if name not in self._surely_assigned():
                 self._conditions[f"the loop is not over before it used `{source}`"] = None
-        evidence = Evidence(self._floating, self._evaluated(step))
+        evidence = Evidence(self._proven, self._evaluated(step))
         self._conditions.update(dict.fromkeys(keeps_kind(name, old, new, evidence)))
         if not new.finite:
             self._conditions["later rounds have finite gradients"] = None
@@ -177,7 +178,7 @@ class Masking:
                 break
             for value in earlier.values or ():
                 described = describer.describe(value, earlier.statement)
-                found |= described.hazards if isinstance(described, Profile) else frozenset()
+                found |= described.hazards
         return frozenset(found)
 
     def fix(self, replacements: Mapping[cst.CSTNode, Replacement]) -> Fix:

@@ -18,7 +18,8 @@ from jitlint.analysis.values import (
 
 from . import _scope as scope
 from ._arms import bare, parenthesized
-from ._profile import Describer, Hazard, Number, Profile, require_no_hazards
+from ._hazards import Hazard, conditions_for
+from ._profile import Describer, Number, Profile
 from ._withheld import Withheld
 
 ORDERINGS = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -99,7 +100,8 @@ class _Builder:
         if not all(is_tensor_test(self.describer, each) for each in (node.left, node.right)):
             raise Withheld("the test mixes tensors with Python values: test those on their own")
         left, right = (self.build(each) for each in (node.left, node.right))
-        require_no_hazards(self.hazards(node.right) - self.hazards(node.left))
+        skipped = self.hazards(node.right) - self.hazards(node.left)
+        self.conditions.update(dict.fromkeys(conditions_for(skipped)))
         symbol = "&" if isinstance(node.operator, cst.And) else "|"
         return parse_template_expression(
             f"{{left}} {symbol} {{right}}", left=_operand(left), right=_operand(right)
@@ -119,7 +121,7 @@ class _Builder:
 
     def _hazards_of(self, nodes: Iterable[cst.BaseExpression]) -> frozenset[Hazard]:
         described = [self.describer.describe(node) for node in nodes]
-        return frozenset().union(*(each.hazards for each in described if isinstance(each, Profile)))
+        return frozenset().union(*(each.hazards for each in described))
 
     # -- leaves ----------------------------------------------------------------------------
 
@@ -159,7 +161,9 @@ class _Builder:
         """`a < b < c` is `(a < b) & (b < c)`, with `b` evaluated once."""
         operands = [node.left, *(target.comparator for target in node.comparisons)]
         middles = {id(each) for each in operands[1:-1]}
-        self._hazards_of(operands)
+        always, skipped = operands[:2], operands[2:]
+        hazards = self._hazards_of(skipped) - self._hazards_of(always)
+        self.conditions.update(dict.fromkeys(conditions_for(hazards)))
         operands = [self._reusable(e) if id(e) in middles else e for e in operands]
         parts: list[cst.BaseExpression] = []
         for index, target in enumerate(node.comparisons):

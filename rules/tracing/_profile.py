@@ -19,62 +19,73 @@ from jitlint.analysis.values import (
     ExternalInstance,
     ExternalMethod,
     Function,
+    Instance,
     Static,
     Tensor,
+    Value,
     is_constant,
     is_none,
 )
 
 from . import _scope as scope
+from ._dtypes import (
+    BOOL,
+    FLOATING,
+    REAL,
+    WHOLE,
+    WIDE,
+    DType,
+    Kind,
+    Proven,
+    bare_leaf,
+    can_be,
+    is_floating,
+    known,
+    promoted,
+    resolved,
+)
+from ._hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
+from ._numbers import number_hazards
 from ._operators import (
+    CASTS,
     COMPLEX_TO_REAL,
+    DIVIDES,
     FAILS_WHEN_EMPTY,
     FINITE_GRADIENT,
     FLOATING_ONLY,
+    HAVE_INPLACE,
+    NO_BACKWARD,
     NO_GRADIENT,
     OTHER_GRADIENT,
     OTHER_RESULT,
     PURE_LAYERS,
     RANDOM_METHODS,
+    REFUSED,
+    WIDENS,
 )
 from ._withheld import Withheld
 
-NO_NUMBER, WHOLE, FLOATING = 0, 1, 2
 MAX_DEPTH = 8
 MAX_FACTOR, MIN_DIVISOR = 6e4, 1e-4
 """Factors that float16 can hold, and divisors whose reciprocal it can."""
 
 
 @dataclass(frozen=True, slots=True)
-class DType:
-    """The promotion of the dtypes of `leaves` with a number; `dtype:…` is a known dtype."""
-
-    leaves: frozenset[str]
-    number: int = NO_NUMBER
-
-    def with_number(self, number: int) -> "DType":
-        return replace(self, number=max(self.number, number))
-
-
-@dataclass(frozen=True, slots=True)
 class Number:
-    """A Python value. `const` is its value where known, as in `Static`."""
+    """A Python value. `const` is its value where known, as in `Static`.
+
+    `names`: its type is not known, and this is how it is written.
+    """
 
     value: Static
     kind: int = WHOLE
+    names: frozenset[str] = frozenset()
+    hazards: frozenset[Hazard] = frozenset()
 
     def is_within(self, low: float, high: float) -> bool:
         """Whether its magnitude is known to lie between two bounds."""
         const = self.value.const
         return isinstance(const, int | float) and low <= abs(const) <= high
-
-
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """An operation that fails for some shapes: `key` for which, `code` how it is written."""
-
-    key: str
-    code: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +112,36 @@ class Profile:
 
     @property
     def is_floating(self) -> bool:
-        return self.dtype.number == FLOATING or any(map(_is_floating, self.dtype.leaves))
-
-
-def _is_floating(leaf: str) -> bool:
-    return leaf.startswith(("dtype:float", "dtype:bfloat", "dtype:layer"))
+        return self.dtype.number == FLOATING or any(map(is_floating, self.dtype.leaves))
 
 
 Described = Profile | Number
+Operand = tuple[cst.BaseExpression, Described]
+
+METHOD_OF = {
+    "Subtract": "sub",
+    "Minus": "neg",
+    "BitInvert": "bitwise_not",
+    "FloorDivide": "floor_divide",
+    "Modulo": "remainder",
+    "BitAnd": "bitwise_and",
+    "BitOr": "bitwise_or",
+    "BitXor": "bitwise_xor",
+    "LeftShift": "bitwise_left_shift",
+    "RightShift": "bitwise_right_shift",
+    "LessThan": "lt",
+    "LessThanEqual": "le",
+    "GreaterThan": "gt",
+    "GreaterThanEqual": "ge",
+}
+"""Operators of Python that torch has refusals for, as methods."""
+
+DTYPE_NAMES = {"float": "float32", "double": "float64", "half": "float16", "long": "int64"} | {
+    "int": "int32",
+    "short": "int16",
+    "cfloat": "complex64",
+}
+"""Other names of dtypes in `torch`."""
 
 
 @dataclass(eq=False)
@@ -191,20 +224,23 @@ class Describer:
             raise Withheld(f"`{self._short(node)}` may not be a number")
         if isinstance(value.const, str):
             raise Withheld("an arm is a string, which no tensor can hold")
-        kind = FLOATING if not is_constant(value) or isinstance(value.const, float) else WHOLE
-        if scope.names_read(node):  # known here, but another call may pass another number
-            value = Static(source=value.source)
-        return Number(value, kind)
+        kind = FLOATING if isinstance(value.const, float) else WHOLE
+        hazards = number_hazards(self.test, node, self.at)
+        if not scope.names_read(node):
+            return Number(value, kind, hazards=hazards)
+        # known here, but another call may pass another number
+        names = frozenset() if _is_constant(node, value) else frozenset({self.code(node)})
+        return Number(Static(source=value.source), kind if not names else WHOLE, names, hazards)
 
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
         definition = scope.definition_of(node.value, at, self.module)
         if definition.value is not None and self._depth < MAX_DEPTH:
             given = self._defined(definition.value, definition.place)
             if given is not None:
-                if isinstance(given, Number):
-                    return given
                 if definition.place in self.conditional:
                     return given
+                if isinstance(given, Number):
+                    return replace(given, hazards=frozenset())
                 return replace(
                     given,
                     finite=True,
@@ -213,7 +249,10 @@ class Describer:
                     fresh=not given.alias,
                 )
         place = id(definition.place) if definition.origin is not scope.Origin.PARAMETER else ""
-        return self._leaf(node, f"{node.value}@{place}" if place else node.value)
+        leaf = self._leaf(node, f"{node.value}@{place}" if place else node.value)
+        if isinstance(leaf, Number) or scope.is_surely_bound(node.value, at, self.module):
+            return leaf
+        return replace(leaf, hazards=leaf.hazards | {Hazard(f"unbound {node.value}", node.value)})
 
     def _defined(self, value: cst.BaseExpression, place: cst.CSTNode) -> Described | None:
         self._depth += 1
@@ -251,11 +290,21 @@ class Describer:
         if isinstance(receiver, Tensor):
             inner = self.describe(node.value, at)
             if isinstance(inner, Profile) and self.table.attribute(node.attr.value) is not None:
-                result = self._opaque(node, f".{node.attr.value}", [inner], None, view=True)
+                dtype = inner.dtype.over(REAL) if node.attr.value in ("real", "imag") else None
+                result = self._opaque(
+                    node, f".{node.attr.value}", [inner], dtype, view=True, hazard=True
+                )
                 if node.attr.value == "data":
                     return replace(result, sources=frozenset())
                 return result
+        self._check_property(receiver, node)
         return self._leaf(node, self.code(node))
+
+    def _check_property(self, receiver: Value, node: cst.Attribute) -> None:
+        if isinstance(receiver, Instance):
+            machine = self.test.moments[0].frame.machine
+            if machine.method(receiver.cls, node.attr.value) is not None:
+                raise Withheld(f"`{self._short(node)}` is a property, which may have effects")
 
     # -- operators -------------------------------------------------------------------------
 
@@ -272,12 +321,34 @@ class Describer:
                 f"`{self._short(node)}` divides whole numbers, which raises for 0 even where "
                 "its arm is not taken"
             )
-        result = self._elementwise([left, right])
+        result = self._elementwise(node, [left, right])
         if operator == "Divide":
             result = replace(result, dtype=result.dtype.with_number(FLOATING))
+        name = METHOD_OF.get(operator, "")
+        result = self._with_refusals(
+            name, result, zip((node.left, node.right), (left, right), strict=True)
+        )
+        if operator == "Power" and _may_be_negative(right):
+            hazards = refused_dtype(Kind.WHOLE, result.dtype, self._short(node.left))
+            result = replace(result, hazards=result.hazards.union(hazards))
         if operator in ("BitAnd", "BitOr", "BitXor", "LeftShift", "RightShift"):
             return replace(result, sources=frozenset())
         return replace(result, finite=result.finite and _has_finite_gradient(operator, left, right))
+
+    def _with_refusals(
+        self, name: str, result: Profile, operands: Iterable[tuple[cst.BaseExpression, Described]]
+    ) -> Profile:
+        """`result` of an operator with what that refuses: some dtypes, or to be differentiated."""
+        hazards = set(result.hazards)
+        for node, operand in operands:
+            if isinstance(operand, Profile):
+                for kind in REFUSED.get(name, ()):
+                    hazards.update(refused_dtype(kind, operand.dtype, self._short(node)))
+                if name in NO_BACKWARD and operand.sources:
+                    code = self._short(node)
+                    key = f"{name} has no gradient for {sorted(operand.sources)}"
+                    hazards.add(Hazard(key, code, f"no gradient needs `{code}`"))
+        return replace(result, hazards=frozenset(hazards))
 
     def _unary(self, node: cst.UnaryOperation, at: cst.CSTNode) -> Described:
         operand = self.describe(node.expression, at)
@@ -285,37 +356,45 @@ class Describer:
             return self._number(node)
         if isinstance(node.operator, cst.Not):
             raise Withheld(f"`{self._short(node)}` asks for a truth value inside an arm")
-        result = self._elementwise([operand])
+        if isinstance(node.operator, cst.Plus):
+            return operand  # the tensor itself
+        result = self._elementwise(node, [operand])
+        name = METHOD_OF[type(node.operator).__name__]
+        result = self._with_refusals(name, result, [(node.expression, operand)])
         if isinstance(node.operator, cst.BitInvert):
             return replace(result, sources=frozenset())
         return result
 
     def _comparison(self, node: cst.Comparison, at: cst.CSTNode) -> Described:
-        operands = [self.describe(node.left, at)]
-        operands += [self.describe(target.comparator, at) for target in node.comparisons]
+        nodes = [node.left, *(target.comparator for target in node.comparisons)]
+        operands = [self.describe(each, at) for each in nodes]
         if all(isinstance(each, Number) for each in operands):
             return self._number(node)
         if len(operands) > 2:
             raise Withheld(f"`{self._short(node)}` asks for a truth value inside an arm")
-        result = self._elementwise(operands)
-        return replace(result, dtype=DType(frozenset({"dtype:bool"})), sources=frozenset())
+        result = self._elementwise(node, operands)
+        name = METHOD_OF.get(type(node.comparisons[0].operator).__name__, "")
+        result = self._with_refusals(name, result, zip(nodes, operands, strict=True))
+        return replace(result, dtype=BOOL, sources=frozenset())
 
-    def _elementwise(self, operands: Iterable[Described]) -> Profile:
+    def _elementwise(self, node: cst.BaseExpression, operands: Sequence[Described]) -> Profile:
         """The broadcast and promotion of the operands."""
-        operands = list(operands)
         tensors = [each for each in operands if isinstance(each, Profile)]
-        number = max((each.kind for each in operands if isinstance(each, Number)), default=0)
-        dtype = DType(
-            frozenset().union(*(each.dtype.leaves for each in tensors)),
-            max(number, *(each.dtype.number for each in tensors)),
+        numbers = [each for each in operands if isinstance(each, Number)]
+        dtype = promoted([(each.dtype, each.shape) for each in tensors]).with_number(
+            max((each.kind for each in numbers), default=0),
+            [name for each in numbers for name in each.names],
         )
+        shape = frozenset[str]().union(*(each.shape for each in tensors))
+        different = {each.shape for each in tensors if each.shape}
+        fitting = broadcast(shape, self._short(node)) if len(different) > 1 else ()
         return Profile(
             dtype=dtype,
-            shape=frozenset().union(*(each.shape for each in tensors)),
+            shape=shape,
             layout=tuple(dict.fromkeys(leaf for each in tensors for leaf in each.layout)),
             sources=frozenset().union(*(each.sources for each in tensors)),
             finite=all(each.finite for each in tensors),
-            hazards=frozenset().union(*(each.hazards for each in tensors)),
+            hazards=frozenset(fitting).union(*(each.hazards for each in operands)),
         )
 
     # -- access and calls ------------------------------------------------------------------
@@ -343,8 +422,13 @@ class Describer:
         items = [self.describe(element.value, at) for element in node.elements]
         tensors = [each for each in items if isinstance(each, Profile)]
         if not tensors:
-            return Number(Static(), WHOLE)
+            return self._plain_number(items)
         return self._opaque(node, "[]", tensors, None, finite=True)
+
+    def _plain_number(self, operands: Iterable[Described], *own: Hazard) -> Number:
+        """A Python value that is made of others."""
+        hazards = frozenset[Hazard]().union(*(each.hazards for each in operands))
+        return Number(Static(), WHOLE, hazards=hazards.union(own))
 
     def _call(self, node: cst.Call, at: cst.CSTNode) -> Described:
         function = self.test.value_of(node.func)
@@ -353,7 +437,7 @@ class Describer:
         match function:
             case ExternalMethod(receiver=Tensor(), name=name):
                 assert isinstance(node.func, cst.Attribute)
-                receiver = self.describe(node.func.value, at)
+                receiver = node.func.value, self.describe(node.func.value, at)
                 operator = self.table.method(name)
                 return self._operator(node, name, operator, [receiver, *self._arguments(node, at)])
             case External(name=dotted) if dotted.startswith("torch."):
@@ -377,9 +461,9 @@ class Describer:
             return self._number(node)
         raise Withheld(f"an arm calls `{self._short(node.func)}`, of which nothing is known")
 
-    def _arguments(self, node: cst.Call, at: cst.CSTNode) -> list[Described]:
+    def _arguments(self, node: cst.Call, at: cst.CSTNode) -> list[Operand]:
         return [
-            self.describe(argument.value, at)
+            (argument.value, self.describe(argument.value, at))
             for argument in node.args
             if not self._is_plain(argument.value)
         ]
@@ -391,8 +475,8 @@ class Describer:
             return is_none(value) or isinstance(value.const, bool | str)
         return isinstance(value, External) and not isinstance(node, cst.Call)
 
-    def _layer(self, node: cst.Call, arguments: Sequence[Described]) -> Profile:
-        tensors = [each for each in arguments if isinstance(each, Profile)]
+    def _layer(self, node: cst.Call, operands: Sequence[Operand]) -> Profile:
+        tensors = [each for _, each in operands if isinstance(each, Profile)]
         name = self.code(node.func)
         result = self._opaque(node, name, tensors, None, hazard=True)
         return replace(
@@ -406,18 +490,22 @@ class Describer:
         node: cst.Call,
         name: str,
         operator: Operator | None,
-        arguments: Sequence[Described],
+        operands: Sequence[Operand],
     ) -> Described:
         function = self._short(node.func)
+        arguments = [each for _, each in operands]
         tensors = [each for each in arguments if isinstance(each, Profile)]
         if operator is None:
             raise Withheld(f"an arm calls `{function}`, of which nothing is known")
         if operator.random or RANDOM_METHODS.match(name):
             raise Withheld(f"an arm draws random numbers (`{function}`): draw them before it")
+        written = next((each for each in node.args if self._is_written(name, each)), None)
+        if written is not None:
+            raise Withheld(f"an arm writes into a tensor (`{self.code(written)}`)")
         if operator.mutates or (name.endswith("_") and not name.endswith("__")):
             raise Withheld(f"an arm changes a tensor in place (`{function}`)")
         if operator.returns in (Returns.STATIC, Returns.SIZE):
-            return Number(Static(), WHOLE)
+            return self._plain_number(arguments, Hazard(self.code(node), self.code(node)))
         if operator.returns is Returns.SCALAR or operator.reads or operator.breaks:
             raise Withheld(f"an arm reads a tensor into Python (`{function}`)")
         if operator.dynamic_shape and not (operator.one_argument or name == "__getitem__"):
@@ -429,10 +517,27 @@ class Describer:
         if name == "where" and len(node.args) < 3:
             raise Withheld(f"the shape of `{self._short(node)}` depends on data")
         result = self._operator_result(node, name, operator, arguments, tensors)
+        result = self._with_refusals(name, result, operands)
+        hazards = set(result.hazards)
         if name in FAILS_WHEN_EMPTY and tensors:
-            hazard = Hazard(f"empty {sorted(tensors[0].shape)}", self.code(node))
-            result = replace(result, hazards=result.hazards | {hazard})
-        return result
+            hazards.add(Hazard(f"empty {sorted(tensors[0].shape)}", self.code(node)))
+        divides = name in DIVIDES or any(_keyword(each) == "rounding_mode" for each in node.args)
+        if (divides and not _is_divisor(arguments[-1])) or (
+            name == "pow" and _may_be_negative(arguments[-1])
+        ):
+            hazards.update(refused_dtype(Kind.WHOLE, result.dtype, self._short(node)))
+        return replace(result, hazards=frozenset(hazards))
+
+    def _is_written(self, name: str, argument: cst.Arg) -> bool:
+        """Whether an argument asks for a result in memory that there is already."""
+        if _keyword(argument) == "out":
+            return True
+        value = self.test.value_of(argument.value)
+        is_false = isinstance(value, Static) and value.const is False
+        if _keyword(argument) == "inplace":
+            return not is_false
+        is_flag = isinstance(value, Static) and isinstance(value.const, bool)
+        return name in HAVE_INPLACE and is_flag and not is_false and not _keyword(argument)
 
     def _operator_result(
         self,
@@ -442,16 +547,18 @@ class Describer:
         arguments: Sequence[Described],
         tensors: Sequence[Profile],
     ) -> Profile:
-        plain = not OTHER_RESULT & {each.keyword.value for each in node.args if each.keyword}
+        plain = name not in CASTS and not OTHER_RESULT & {
+            each.keyword.value for each in node.args if each.keyword
+        }
         alone = len(tensors) == len(arguments) == 1 and self._has_no_options(node)
         finite = name in FINITE_GRADIENT and all(each.finite for each in tensors)
         if operator.elementwise and not operator.view and tensors and plain:
-            result = self._elementwise(arguments)
+            result = self._elementwise(node, arguments)
             result = replace(result, dtype=self._result_dtype(name, operator, result.dtype, node))
             result = replace(result, finite=finite)
         else:
-            dtype = None
-            if operator.reduces and len(tensors) == 1:
+            dtype = self._cast(node, name, operator)
+            if dtype is None and operator.reduces and len(tensors) == 1:
                 dtype = self._result_dtype(name, operator, tensors[0].dtype, node)
             code = self._options(node, "reduction" if operator.reduces else name)
             result = self._opaque(
@@ -459,9 +566,27 @@ class Describer:
             )
             if operator.reduces and alone:
                 result = replace(result, shape=frozenset(), layout=(), hazards=tensors[0].hazards)
-        if operator.is_bool or name in NO_GRADIENT or operator.dtype == "int64":
+        if operator.is_bool or name in NO_GRADIENT or _is_whole(result.dtype):
             result = replace(result, sources=frozenset(), finite=True)
         return result
+
+    def _cast(self, node: cst.Call, name: str, operator: Operator) -> DType | None:
+        """The dtype that a call asks for, or that it is named after; None: it keeps that."""
+        wanted = [
+            value.name.removeprefix("torch.")
+            for each in node.args
+            if isinstance(value := self.test.value_of(each.value), External)
+            and _keyword(each) in ("", "dtype")
+            and not isinstance(each.value, cst.Call)
+        ]
+        if len(wanted) == 1 and wanted[0].isidentifier():
+            return known(DTYPE_NAMES.get(wanted[0], wanted[0]))
+        if operator.dtype not in (None, "same", "float"):
+            return known(str(operator.dtype))
+        given = any(_keyword(each) == "dtype" for each in node.args)
+        if wanted or given or name in CASTS:
+            return DType(frozenset({f"{self._short(node)}"}))
+        return None
 
     def _has_no_options(self, node: cst.Call) -> bool:
         """A reduction of everything: no dimension, no flag."""
@@ -479,19 +604,18 @@ class Describer:
 
     def _result_dtype(self, name: str, operator: Operator, first: DType, node: cst.Call) -> DType:
         if operator.is_bool:
-            return DType(frozenset({"dtype:bool"}))
+            return BOOL
         if operator.dtype == "float":
             return first.with_number(FLOATING)
         if operator.dtype == "same":
-            if operator.from_bool:
-                first = DType(frozenset({*first.leaves}), max(first.number, WHOLE))
             if name in COMPLEX_TO_REAL:
-                leaves = (e if e.startswith("dtype:") else f"real {e}" for e in first.leaves)
-                return DType(frozenset(leaves), first.number)
-            return first
+                first = first.over(REAL)
+            if name in WIDENS:
+                return first.over(WIDE)
+            return first.with_number(WHOLE) if operator.from_bool else first
         if operator.dtype is not None:
-            return DType(frozenset({f"dtype:{operator.dtype}"}))
-        return DType(frozenset({f"{self._options(node, name)} of {sorted(first.leaves)}"}))
+            return known(operator.dtype)
+        return DType(frozenset({f"{self._options(node, name)} of {first.key}"}))
 
     def _opaque(
         self,
@@ -506,14 +630,13 @@ class Describer:
     ) -> Profile:
         """The result of an operation of which only this is known: equal operands, equal result."""
         shapes = ", ".join(",".join(sorted(each.shape)) for each in operands)
-        dtypes = frozenset().union(*(each.dtype.leaves for each in operands))
-        number = max((each.dtype.number for each in operands), default=0)
         leaf = f"{operation} of {shapes}"
         keeps_dtype = view or operation in ("@", "[]") or self._keeps_dtype(node)
         if dtype is None and keeps_dtype and operands:
-            dtype = DType(dtypes, number)
+            dtype = promoted([(each.dtype, each.shape) for each in operands])
         if dtype is None:
-            dtype = DType(frozenset({f"{operation} of {sorted(dtypes)} {number}"}))
+            keys = [each.dtype.key for each in operands]
+            dtype = DType(frozenset({f"{operation} of {keys}"}))
         return Profile(
             dtype=dtype,
             shape=frozenset({leaf}),
@@ -547,6 +670,27 @@ def _is_divisor(described: Described) -> bool:
     return isinstance(described, Number) and described.is_within(MIN_DIVISOR, math.inf)
 
 
+def _may_be_negative(exponent: Described) -> bool:
+    """Whole numbers have no power to a negative Python number; to a negative tensor it is 0."""
+    if isinstance(exponent, Profile) or exponent.kind == FLOATING:
+        return False
+    const = exponent.value.const
+    return not isinstance(const, int) or const < 0
+
+
+def _is_constant(node: cst.BaseExpression, value: Static) -> bool:
+    """Whether a number of known type keeps that: by its name it is a constant."""
+    return isinstance(node, cst.Name) and node.value.isupper() and is_constant(value)
+
+
+def _is_whole(dtype: DType) -> bool:
+    return not can_be(Kind.FLOATING, dtype)
+
+
+def _keyword(argument: cst.Arg) -> str:
+    return "" if argument.keyword is None else argument.keyword.value
+
+
 def _has_finite_gradient(operator: str, left: Described, right: Described) -> bool:
     match operator:
         case "Add" | "Subtract":
@@ -556,7 +700,7 @@ def _has_finite_gradient(operator: str, left: Described, right: Described) -> bo
         case "Divide" | "FloorDivide" | "Modulo":
             return _is_divisor(right)
         case "Power":
-            return isinstance(right, Number) and right.is_within(1.0, 1.0)
+            return isinstance(right, Number) and right.value.const == 1
     return False
 
 
@@ -564,7 +708,7 @@ def _is_factor(described: Described) -> bool:
     """Something finite that no gradient flows into."""
     if isinstance(described, Number):
         return described.is_within(0.0, MAX_FACTOR)
-    return not described.sources and described.dtype.leaves == {"dtype:bool"}
+    return not described.sources and described.dtype == BOOL
 
 
 # -- comparing arms ------------------------------------------------------------------------
@@ -578,37 +722,20 @@ class Agreement:
     finite: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What the test itself proves: leaves of floating dtype, and operations that do not
-    fail because they are computed before the arms."""
-
-    floating: frozenset[str] = frozenset()
-    evaluated: frozenset[Hazard] = frozenset()
-
-
-def agree(profiles: Sequence[Profile], evidence: Evidence) -> Agreement:
+def agree(profiles: Sequence[Profile], evidence: Evidence = NO_EVIDENCE) -> Agreement:
     """Raises Withheld where the results can differ in kind."""
     conditions: dict[str, None] = {}
     first = profiles[0]
     for other in profiles[1:]:
         _same_sources(first, other)
         conditions.update(dict.fromkeys(_same_shape(first, other)))
-        conditions.update(dict.fromkeys(_same_dtype(first, other, evidence.floating)))
+        conditions.update(dict.fromkeys(_same_dtype(first, other, evidence.proven.floating)))
         conditions.update(dict.fromkeys(_same_layout(first, other)))
-    common = frozenset.intersection(*(each.hazards for each in profiles)) | evidence.evaluated
+    common = frozenset.intersection(*(each.hazards for each in profiles))
     for profile in profiles:
-        require_no_hazards(profile.hazards - common)
+        hazards = profile.hazards - common
+        conditions.update(dict.fromkeys(conditions_for(hazards, evidence)))
     return Agreement(tuple(conditions), all(each.finite for each in profiles))
-
-
-def require_no_hazards(hazards: frozenset[Hazard]) -> None:
-    """What is computed always from now on must not fail where it is skipped today."""
-    if hazards:
-        code = min(hazard.code for hazard in hazards)
-        raise Withheld(
-            f"`{code}` fails for some shapes, even where it is skipped today: compute it before"
-        )
 
 
 def _same_sources(a: Profile, b: Profile) -> None:
@@ -633,31 +760,21 @@ def _same_shape(a: Profile, b: Profile) -> Iterable[str]:
 
 
 def _same_dtype(a: Profile, b: Profile, floating: frozenset[str]) -> Iterable[str]:
-    if a.dtype == b.dtype:
+    if a.dtype == b.dtype or resolved(a.dtype, floating) == resolved(b.dtype, floating):
         return
-    left, right = (_resolved(each.dtype, floating) for each in (a, b))
-    if left == right:
+    leaves = frozenset(map(bare_leaf, a.dtype.leaves | b.dtype.leaves))
+    if all(leaf.startswith("dtype:") for leaf in leaves):
+        raise Withheld("the arms have different dtypes")
+    if resolved(a.dtype, leaves) == resolved(b.dtype, leaves):
+        yield f"`{_name_of(leaves)}` {'is' if len(leaves) == 1 else 'are'} floating"
         return
-    strip = [
-        frozenset(leaf.removeprefix("real ") for leaf in each.leaves) for each in (left, right)
-    ]
-    if strip[0] == strip[1]:
-        yield f"`{_name_of(strip[0])}` is floating"
-        return
-    known = [all(leaf.startswith("dtype:") for leaf in each) for each in strip]
-    if any(known):
+    if any(_is_known(each.dtype) for each in (a, b)):
         raise Withheld("the arms have different dtypes")
     yield "both arms have one dtype"
 
 
-def _resolved(dtype: DType, floating: frozenset[str]) -> DType:
-    """Real and floating leaves stay what they are with any number."""
-    leaves = frozenset(
-        leaf.removeprefix("real ") if leaf.removeprefix("real ") in floating else leaf
-        for leaf in dtype.leaves
-    )
-    is_floating = any(leaf in floating or _is_floating(leaf) for leaf in leaves)
-    return DType(leaves, NO_NUMBER if is_floating else dtype.number)
+def _is_known(dtype: DType) -> bool:
+    return all(leaf.startswith("dtype:") for leaf in dtype.leaves)
 
 
 def _same_layout(a: Profile, b: Profile) -> Iterable[str]:
@@ -673,17 +790,31 @@ def _name_of(leaves: frozenset[str]) -> str:
 
 def plain(leaf: str) -> str:
     """A leaf as the user knows it."""
-    return leaf.removeprefix("real ").partition("@")[0]
+    return bare_leaf(leaf).partition("@")[0]
 
 
-def floating_evidence(describer: Describer, tests: Iterable[cst.BaseExpression]) -> frozenset[str]:
-    """Leaves that must be real and floating for the tests to be evaluated at all."""
-    found: set[str] = set()
+def proven_by(describer: Describer, tests: Iterable[cst.BaseExpression]) -> Proven:
+    """What must be for the tests to be evaluated at all: only real tensors have an order."""
+    floating: set[str] = set()
+    real: set[str] = set()
     for test in tests:
         for comparison in _orderings(test):
             for node in (comparison.left, *(each.comparator for each in comparison.comparisons)):
-                found |= _floating_in(describer, node)
-    return frozenset(found)
+                floating |= _floating_in(describer, node)
+                real |= _real_in(describer, node)
+    return Proven(frozenset(real), frozenset(floating))
+
+
+def _real_in(describer: Describer, node: cst.BaseExpression) -> frozenset[str]:
+    """The leaves whose dtype an operand has: all but those that something made real."""
+    try:
+        described = describer.describe(node)
+    except Withheld:
+        return frozenset()
+    if not isinstance(described, Profile):
+        return frozenset()
+    leaves = described.dtype.leaves
+    return frozenset(bare_leaf(leaf) for leaf in leaves if REAL not in leaf)
 
 
 def _orderings(node: cst.CSTNode) -> Iterable[cst.Comparison]:
@@ -719,4 +850,4 @@ def _floating_in(describer: Describer, node: cst.BaseExpression) -> set[str]:
     except Withheld:
         return set()
     leaves = described.dtype.leaves if isinstance(described, Profile) else frozenset()
-    return set(leaves) if len(leaves) == 1 else set()
+    return {bare_leaf(leaf) for leaf in leaves} if len(leaves) == 1 else set()

@@ -190,6 +190,56 @@ def _before(
     return None
 
 
+def is_surely_bound(name: str, at: cst.CSTNode, module: cst.Module) -> bool:
+    """Whether reading `name` at the statement `at` cannot raise: it is bound on every way,
+    or not a local variable at all."""
+    parents = parents_of(module)
+    function = function_of(at, module)
+    if function is None or name not in names_written(function):
+        return True
+    statement = at
+    while statement in parents:
+        block = parents[statement]
+        if isinstance(block, cst.FunctionDef | cst.Lambda):
+            return name in {each.value for each in _parameters(block.params)}
+        if isinstance(block, cst.For | cst.With) and name in _bound_by_header(block):
+            return True
+        if isinstance(block, cst.IndentedBlock):
+            index = next(i for i, each in enumerate(block.body) if each is statement)
+            if any(_binds_always(name, each) for each in block.body[:index]):
+                return True
+        statement = block
+    return True
+
+
+def _binds_always(name: str, statement: cst.CSTNode) -> bool:
+    """Whether `name` has a value behind the statement, whatever way was taken through it."""
+    match statement:
+        case cst.If(body=body, orelse=cst.CSTNode() as orelse):
+            return all(_binds_always(name, each) for each in (body, orelse))
+        case cst.Else(body=body) | cst.With(body=body):
+            return name in _bound_by_header(statement) or _binds_always(name, body)
+        case cst.IndentedBlock(body=body):
+            return any(_binds_always(name, each) for each in body)
+        case cst.SimpleStatementLine() | cst.FunctionDef() | cst.ClassDef():
+            return name in names_written(statement) and not _deletes(statement)
+    return False
+
+
+def _bound_by_header(statement: cst.CSTNode) -> frozenset[str]:
+    if isinstance(statement, cst.With):
+        return names_written(*statement.items)
+    if isinstance(statement, cst.For):
+        return frozenset(_bound(statement.target))
+    return frozenset()
+
+
+def _deletes(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and any(
+        isinstance(each, cst.Del) for each in statement.body
+    )
+
+
 def _parameters(parameters: cst.Parameters) -> Iterator[cst.Name]:
     for group in (parameters.posonly_params, parameters.params, parameters.kwonly_params):
         for parameter in group:

@@ -33,20 +33,23 @@ from ._arms import (
 )
 from ._comments import comment_line, header_of, require_comments
 from ._deletion import deletion
+from ._hazards import Evidence, conditions_for
 from ._predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
 from ._profile import (
     Agreement,
     Described,
     Describer,
-    Evidence,
     Number,
     Profile,
     agree,
-    floating_evidence,
-    require_no_hazards,
+    proven_by,
 )
 from ._uses import Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
 from ._withheld import NotMine, Withheld
+
+ONE_COMPUTED = "no arm fails and no gradient is differentiated again"
+"""What `torch.cond` does not keep: errors become those of the compiler, which it also runs
+in eager code, and its gradient has no gradient (measured with torch 2.13)."""
 
 Guarded = tuple[cst.BaseExpression | None, Branch]
 
@@ -155,6 +158,8 @@ class _Selection:
             self.conditions.update(dict.fromkeys(each.conditions))
         agreements = self._agreements()
         use_where = all(each.finite for each in agreements)
+        if not use_where:
+            self.conditions[ONE_COMPUTED] = None
         if not use_where and RegionKind.TRACE in self.test.regions:
             raise Withheld(
                 "`torch.where` would compute a gradient of NaN where an arm is not taken, and "
@@ -206,7 +211,8 @@ class _Selection:
         may_bind = self.branch.form is not Form.EXPRESSION and not self.branch.between
         tests = [case.test for case in self.branch.cases]
         for later in tests[1:]:
-            require_no_hazards(hazards_in(self.describer, later) - self.evidence.evaluated)
+            hazards = hazards_in(self.describer, later)
+            self.conditions.update(dict.fromkeys(conditions_for(hazards, self.evidence)))
         built = [
             predicate(self.describer, test, self.function, frozenset(shapes), may_bind)
             for test in tests
@@ -222,7 +228,7 @@ class _Selection:
             evaluated = hazards_in(self.describer, tests[0])
         except Withheld:
             evaluated = frozenset()
-        return Evidence(floating_evidence(self.describer, tests[:1]), evaluated)
+        return Evidence(proven_by(self.describer, tests[:1]), evaluated)
 
     def _check_tail(self) -> None:
         """Statements behind an early return run always now, and before the test."""
@@ -240,8 +246,8 @@ class _Selection:
         for statement in between:
             assign = cst.ensure_type(statement.body[0], cst.Assign)
             described = self.describer.describe(assign.value, statement)
-            if isinstance(described, Profile):
-                require_no_hazards(described.hazards - self.evidence.evaluated)
+            found = conditions_for(described.hazards, self.evidence)
+            self.conditions.update(dict.fromkeys(found))
         for case in self.branch.cases:
             hazards_in(self.describer, case.test)
 

@@ -45,11 +45,12 @@ class TraceBranch(Rule):
 
     ## Fix safety
     Safe where the test has one element, and both arms are pure, of one shape, dtype and
-    stride, depend on the same differentiable values, and have finite gradients where they
-    are not taken. Withheld when an arm returns its input itself, mutates, draws random
-    numbers, raises something other than RuntimeError with a constant message, or when the
-    arms disagree in dtype, shape or the inputs that they use (a gradient of None would
-    become zeros).
+    stride, depend on the same differentiable values, take every dtype that the test takes,
+    and have finite gradients where they are not taken. `torch.cond` is never safe: its
+    gradient has no gradient, and its errors are those of the compiler. Withheld when an arm
+    returns its input itself, mutates, draws random numbers, raises something other than
+    RuntimeError with a constant message, or when the arms disagree in dtype, shape or the
+    inputs that they use (a gradient of None would become zeros).
 
     ## Measured
     torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain

@@ -1,0 +1,65 @@
+"""What may fail in an expression of Python numbers."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.values import ExternalMethod, Tensor
+
+from . import _scope as scope
+from ._hazards import Hazard
+
+NEVER_FAIL = frozenset(
+    {"dim", "element_size", "is_complex", "is_floating_point", "nelement", "numel", "ndimension"}
+)
+"""Methods of tensors that answer for every tensor; `size` does without an argument."""
+
+
+def number_hazards(test: TruthTest, node: cst.BaseExpression, at: cst.CSTNode) -> frozenset[Hazard]:
+    """The operations that raise for some values, each by its code."""
+    found = _Finder(test, at).hazards(node)
+    code = test.module.tree.code_for_node
+    return frozenset(Hazard(code(each), code(each)) for each in found)
+
+
+class _Finder:
+    def __init__(self, test: TruthTest, at: cst.CSTNode) -> None:
+        self._test = test
+        self._at = at
+
+    def hazards(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+        if not self._is_safe(node):
+            yield node
+        for child in node.children:
+            if isinstance(child, cst.BaseExpression):
+                yield from self.hazards(child)
+            elif isinstance(child, cst.ComparisonTarget):
+                yield from self.hazards(child.comparator)
+            elif isinstance(child, cst.Arg):
+                yield from self.hazards(child.value)
+
+    def _is_safe(self, node: cst.BaseExpression) -> bool:
+        match node:
+            case cst.BinaryOperation(operator=cst.Add() | cst.Subtract() | cst.Multiply()):
+                return True
+            case cst.BinaryOperation(
+                operator=cst.Divide() | cst.FloorDivide() | cst.Modulo(),
+                right=cst.Integer() | cst.Float() as divisor,
+            ):
+                return bool(divisor.evaluated_value != 0)
+            case cst.BinaryOperation(left=cst.Integer(), operator=cst.Power(), right=cst.Integer()):
+                return True
+            case cst.Name(value=name):
+                return scope.is_surely_bound(name, self._at, self._test.module.tree)
+            case cst.Call(func=cst.Attribute() as function, args=arguments):
+                return self._never_fails(function, len(arguments))
+            case cst.BinaryOperation() | cst.Call() | cst.Subscript():
+                return False
+        return True
+
+    def _never_fails(self, function: cst.Attribute, arguments: int) -> bool:
+        value = self._test.value_of(function)
+        if not isinstance(value, ExternalMethod) or not isinstance(value.receiver, Tensor):
+            return False
+        return not arguments and value.name in NEVER_FAIL | {"size"}
