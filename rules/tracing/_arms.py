@@ -9,7 +9,7 @@ the values at the entry of the branch.
 import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -32,10 +32,16 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arm:
-    """What each output becomes, and the comments that stand in the arm."""
+    """What each output becomes, and the comments that stand in the arm.
+
+    `dropped` are values that nothing uses, and `shared` the pairs of variables of which one
+    may be, or be a part of, the object that the other is.
+    """
 
     outputs: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
     comments: tuple[str, ...] = ()
+    dropped: tuple[cst.BaseExpression, ...] = ()
+    shared: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def returns(self) -> bool:
@@ -129,7 +135,7 @@ def read_match(node: cst.Match, module: cst.Module) -> Branch:
 
 
 def _with_comments(arm: Arm, before: Iterable[str] = (), after: Iterable[str] = ()) -> Arm:
-    return Arm(arm.outputs, (*before, *arm.comments, *after))
+    return replace(arm, comments=(*before, *arm.comments, *after))
 
 
 def _branch(
@@ -137,11 +143,26 @@ def _branch(
 ) -> Branch:
     statement = scope.statement_of(node, module)
     arms = [case.arm for case in cases] + ([] if default is None else [default])
-    if not any(arm.outputs for arm in arms):
+    function = scope.function_of(node, module) or module
+    _check_private([name for arm in arms for name in arm.outputs], function)
+    if not any(arm.outputs or arm.dropped for arm in arms):
         return Branch(Form.NOTHING, node, statement, cases, default or Arm())
     if any(arm.returns for arm in arms):
         return _returning(node, statement, cases, default, module)
     return _assigning(node, statement, cases, default or Arm(), module)
+
+
+LOOKS_AT_NAMES = frozenset({"locals", "vars", "eval", "exec", "dir"})
+
+
+def _check_private(names: Iterable[str], function: cst.CSTNode) -> None:
+    """Raises Withheld where variables can be seen by others than this function's code."""
+    seen = sorted(scope.shared_names(function).intersection(names))
+    if seen:
+        raise Withheld(f"`{seen[0]}` is assigned, which other functions may read")
+    looking = sorted(LOOKS_AT_NAMES & scope.names_read(function))
+    if looking:
+        raise Withheld(f"the function may look at its variables by name (`{looking[0]}`)")
 
 
 def _returning(
@@ -160,6 +181,7 @@ def _returning(
     if statement is not node:
         raise Withheld("the arms return and the code behind them goes on")
     between, end = _tail(statement, module)
+    _check_tail_names(between, statement, module)
     last = end.body[0]
     assert isinstance(last, cst.Return)
     if last.value is None:
@@ -188,6 +210,30 @@ def _tail(
     raise Withheld("the early return skips more than plain assignments: move them into a function")
 
 
+def _check_tail_names(
+    between: Sequence[cst.CSTNode], statement: cst.CSTNode, module: cst.Module
+) -> None:
+    """What is assigned behind the early return is assigned always from now on."""
+    function = scope.function_of(statement, module) or module
+    names = scope.names_written(*between)
+    _check_private(names, function)
+    inside = {id(each) for node in between for each in scope.reads(node)}
+    for place in _entered_later(function):
+        for each in scope.reads(place):
+            if each.value in names and id(each) not in inside:
+                raise Withheld(f"`{each.value}` gets another value behind the early return")
+
+
+def _entered_later(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Code that runs out of order: nested functions, handlers and the ends of `try`."""
+    for child in node.children:
+        match child:
+            case cst.FunctionDef() | cst.Lambda() | cst.ExceptHandler() | cst.Finally():
+                yield child
+            case _:
+                yield from _entered_later(child)
+
+
 def _assigning(
     node: cst.CSTNode,
     statement: cst.CSTNode,
@@ -207,7 +253,9 @@ def _assigning(
 
 def _with_all(arm: Arm, names: Sequence[str]) -> Arm:
     """An arm that leaves a variable alone gives it the value that it had."""
-    return Arm({name: arm.outputs.get(name, cst.Name(name)) for name in names}, arm.comments)
+    unused = (value for name, value in arm.outputs.items() if name not in names)
+    outputs = {name: arm.outputs.get(name, cst.Name(name)) for name in names}
+    return replace(arm, outputs=outputs, dropped=(*arm.dropped, *unused))
 
 
 def _is_read_after(
@@ -224,15 +272,30 @@ def _is_read_after(
 
 def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
     outputs: dict[str, cst.BaseExpression] = {}
+    dropped: list[cst.BaseExpression] = []
+    shared: set[tuple[str, str]] = set()
     kept = [*comments, *_suite_comments(body)]
     for small in _small_statements(body):
         for name, value in _outputs_of(small):
             if RETURNED in outputs:
                 raise Withheld("there is code behind a return")
+            if name in outputs:
+                dropped.append(outputs[name])
+            shared.update((name, other) for other in _handed_on(value) if other in outputs)
             outputs[name] = _inlined(value, outputs)
     if RETURNED in outputs:
+        dropped += (value for name, value in outputs.items() if name != RETURNED)
         outputs = {RETURNED: outputs[RETURNED]}
-    return Arm(outputs, tuple(kept))
+    return Arm(outputs, tuple(kept), tuple(dropped), frozenset(shared))
+
+
+def _handed_on(node: cst.CSTNode) -> Iterator[str]:
+    """The variables whose objects the value of an expression may be, or hold, or look into."""
+    if isinstance(node, cst.Name):
+        yield node.value
+    elif not isinstance(node, cst.BinaryOperation | cst.Comparison):
+        for child in node.children:
+            yield from _handed_on(child)
 
 
 def _small_statements(body: cst.BaseSuite) -> Iterator[cst.BaseSmallStatement]:

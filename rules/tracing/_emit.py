@@ -77,10 +77,10 @@ def _line_break(depth: int) -> cst.ParenthesizedWhitespace:
 
 
 def map_structure(nodes: Sequence[cst.BaseExpression], leaf: Leaf) -> cst.BaseExpression:
-    """One expression for several of the same structure: tuples and dicts item by item."""
+    """One expression for several of the same structure: tuples, lists, dicts item by item."""
     first = nodes[0]
-    if isinstance(first, cst.Tuple) or any(isinstance(node, cst.Tuple) for node in nodes):
-        return _map_tuple(nodes, leaf)
+    if any(isinstance(node, cst.Tuple | cst.List) for node in nodes):
+        return _map_sequence(nodes, leaf)
     if isinstance(first, cst.Dict) or any(isinstance(node, cst.Dict) for node in nodes):
         return _map_dict(nodes, leaf)
     return leaf(nodes)
@@ -98,10 +98,12 @@ def leaves(nodes: Expressions) -> list[Expressions]:
     return found
 
 
-def _map_tuple(nodes: Sequence[cst.BaseExpression], leaf: Leaf) -> cst.BaseExpression:
-    tuples = [node for node in nodes if isinstance(node, cst.Tuple)]
+def _map_sequence(nodes: Sequence[cst.BaseExpression], leaf: Leaf) -> cst.BaseExpression:
+    kind = cst.List if isinstance(nodes[0], cst.List) else cst.Tuple
+    tuples = [node for node in nodes if isinstance(node, kind)]
     if len(tuples) != len(nodes) or len({len(each.elements) for each in tuples}) != 1:
-        raise Withheld("the arms are tuples of different lengths, or not all tuples")
+        what = "lists" if kind is cst.List else "tuples"
+        raise Withheld(f"the arms are {what} of different lengths, or not all {what}")
     if any(isinstance(e, cst.StarredElement) for each in tuples for e in each.elements):
         raise Withheld("an arm unpacks a sequence of unknown length")
     columns = zip(*(each.elements for each in tuples), strict=True)

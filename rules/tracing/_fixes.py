@@ -8,6 +8,7 @@ from jitlint.region import RegionKind
 from jitlint.rule import Context
 
 from . import _checks, _inplace, _loops, _script, _where
+from ._surroundings import check_callers, check_names
 from ._withheld import NotMine, Withheld
 
 Fixer = Callable[[TruthTest, Context], Fix]
@@ -29,7 +30,9 @@ UNKNOWN_CONSTRUCT = "no rewrite is known to keep the meaning of this construct"
 def fix_for(test: TruthTest, ctx: Context) -> tuple[Fix | None, str | None]:
     """The fix of a test and None, or None and the reason why there is none."""
     try:
-        return _first(test, ctx), None
+        fix = _first(test, ctx)
+        check_names(fix, test.module.tree)
+        return fix, None
     except Withheld as withheld:
         return None, str(withheld)
 
@@ -37,6 +40,7 @@ def fix_for(test: TruthTest, ctx: Context) -> tuple[Fix | None, str | None]:
 def _first(test: TruthTest, ctx: Context) -> Fix:
     if not SERVED.issuperset(test.regions):
         raise Withheld("the function also runs under another compiler, which needs its own form")
+    check_callers(test)
     for fixer in FIXERS:
         try:
             return fixer(test, ctx)

@@ -50,6 +50,12 @@ PURE_LAYERS = frozenset(
 )  # fmt: skip
 """Layers without state, randomness or aliases of their input."""
 
+NOT_ONLY_A_LAYER = re.compile(
+    rb"register_\w*hook|parametriz\w*|spectral_norm|weight_norm|inplace\s*=\s*(?!False)\w+"
+    rb"|SiLU\(True|max_norm|return_indices"
+)
+"""Words that say that a layer has hooks, or changes its input or its weights when called."""
+
 WIDENS = frozenset({"sum", "nansum", "prod", "cumsum", "cumprod"})
 """Operators that make int64 of all whole numbers."""
 

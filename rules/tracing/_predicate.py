@@ -113,7 +113,7 @@ class _Builder:
                 return self.hazards(left) | self.hazards(right)
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 return self.hazards(inner)
-            case cst.Comparison():
+            case cst.Comparison(comparisons=[_, _, *_]):
                 return self._hazards_of([node.left, *(t.comparator for t in node.comparisons)])
             case cst.Call() if self._special(node) is not None:
                 return self._hazards_of(argument.value for argument in node.args)
@@ -150,12 +150,24 @@ class _Builder:
     def _comparison(self, node: cst.Comparison) -> cst.BaseExpression:
         if not all(isinstance(target.operator, COMPARISONS) for target in node.comparisons):
             raise Withheld("membership in a container is not a tensor operation")
+        for target in node.comparisons:
+            if isinstance(target.operator, cst.Equal | cst.NotEqual):
+                self._require_number(target.comparator)
+                self._require_number(node.left)
         if len(node.comparisons) == 1:
             if not isinstance(self.describer.test.value_of(node), Tensor):
                 code = self.describer.code(node)
                 raise Withheld(f"`{code}` tests a number that was read out of a tensor")
             return self._one_element(node)
         return self._chain(node)
+
+    def _require_number(self, node: cst.BaseExpression) -> None:
+        """`x == None` and `x == Color.RED` are False, and no tensors."""
+        value = self.describer.test.value_of(node)
+        if not isinstance(value, Static) or isinstance(value.const, int | float):
+            return
+        if not isinstance(node, cst.BinaryOperation):
+            self.conditions[f"`{self.describer.code(node)}` is a number"] = None
 
     def _chain(self, node: cst.Comparison) -> cst.BaseExpression:
         """`a < b < c` is `(a < b) & (b < c)`, with `b` evaluated once."""

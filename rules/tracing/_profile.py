@@ -44,6 +44,7 @@ from ._dtypes import (
     promoted,
     resolved,
 )
+from ._effects import reshaping_in, writes_in_place
 from ._hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
 from ._numbers import number_hazards
 from ._operators import (
@@ -56,6 +57,7 @@ from ._operators import (
     HAVE_INPLACE,
     NO_BACKWARD,
     NO_GRADIENT,
+    NOT_ONLY_A_LAYER,
     OTHER_GRADIENT,
     OTHER_RESULT,
     PURE_LAYERS,
@@ -233,6 +235,10 @@ class Describer:
         return Number(Static(source=value.source), kind if not names else WHOLE, names, hazards)
 
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
+        self._check_name(node.value)
+        binder = scope.binder_of(node, node.value, at, self.module)
+        if binder is not None:
+            return self._leaf(node, f"{node.value}@{id(binder)}")
         definition = scope.definition_of(node.value, at, self.module)
         if definition.value is not None and self._depth < MAX_DEPTH:
             given = self._defined(definition.value, definition.place)
@@ -241,8 +247,12 @@ class Describer:
                     return given
                 if isinstance(given, Number):
                     return replace(given, hazards=frozenset())
+                sources = given.sources
+                if writes_in_place(self._function):
+                    sources = frozenset({f"{node.value}@{id(definition.place)}"})
                 return replace(
                     given,
+                    sources=sources,
                     finite=True,
                     hazards=frozenset(),
                     alias=frozenset({node.value}),
@@ -253,6 +263,20 @@ class Describer:
         if isinstance(leaf, Number) or scope.is_surely_bound(node.value, at, self.module):
             return leaf
         return replace(leaf, hazards=leaf.hazards | {Hazard(f"unbound {node.value}", node.value)})
+
+    @property
+    def _function(self) -> cst.CSTNode:
+        return scope.function_of(self.at, self.module) or self.module
+
+    def _check_name(self, name: str) -> None:
+        """Raises Withheld where a variable may not have the value that was assigned last."""
+        if name in scope.shared_names(self._function):
+            raise Withheld(f"`{name}` may be assigned by other functions")
+        reshaping = reshaping_in(self._function)
+        if reshaping is not None:
+            raise Withheld(
+                f"`{self._short(reshaping)}` changes what a tensor is in place: assign a new one"
+            )
 
     def _defined(self, value: cst.BaseExpression, place: cst.CSTNode) -> Described | None:
         self._depth += 1
@@ -444,6 +468,8 @@ class Describer:
                 operator = self.table.function(dotted)
                 name = dotted.rpartition(".")[2]
                 return self._operator(node, name, operator, self._arguments(node, at))
+            case External(name="builtins.print" | "builtins.input" | "builtins.open"):
+                raise Withheld(f"an arm calls `{self._short(node.func)}`, which has an effect")
             case External(name="builtins.abs"):
                 operator = self.table.method("abs")
                 return self._operator(node, "abs", operator, self._arguments(node, at))
@@ -476,6 +502,7 @@ class Describer:
         return isinstance(value, External) and not isinstance(node, cst.Call)
 
     def _layer(self, node: cst.Call, operands: Sequence[Operand]) -> Profile:
+        self._check_layer(node)
         tensors = [each for _, each in operands if isinstance(each, Profile)]
         name = self.code(node.func)
         result = self._opaque(node, name, tensors, None, hazard=True)
@@ -484,6 +511,25 @@ class Describer:
             dtype=DType(frozenset({f"dtype:layer {name}"})),
             sources=result.sources | {name},
         )
+
+    def _check_layer(self, node: cst.Call) -> None:
+        """Raises Withheld where the files of the layer speak of more than its operator."""
+        machine = self.test.moments[0].frame.machine
+        modules = [self.test.module]
+        if isinstance(node.func, cst.Attribute):
+            owner = self.test.value_of(node.func.value)
+            modules += (
+                [cls.module for cls in machine.mro(owner.cls)]
+                if isinstance(owner, Instance)
+                else []
+            )
+        for module in modules:
+            found = NOT_ONLY_A_LAYER.search(module.source)
+            if found is not None:
+                raise Withheld(
+                    f"an arm calls the layer `{self._short(node.func)}`, which may do more "
+                    f"(`{found.group().decode()}` stands in its file)"
+                )
 
     def _operator(
         self,

@@ -168,9 +168,15 @@ def definition_of(name: str, at: cst.CSTNode, module: cst.Module) -> Definition:
             return Definition(Origin.PARAMETER if is_parameter else Origin.UNCLEAR, block)
         if isinstance(block, cst.For | cst.While) and name in names_written(block):
             return Definition(Origin.UNCLEAR, block)
+        if isinstance(block, cst.If | cst.With) and name in names_written(*_header(block)):
+            return Definition(Origin.UNCLEAR, block)
         if isinstance(block, cst.Try | cst.TryStar | cst.Match) and name in names_written(block):
             return Definition(Origin.UNCLEAR, block)
         statement = block
+
+
+def _header(block: cst.If | cst.With) -> Sequence[cst.CSTNode]:
+    return [block.test] if isinstance(block, cst.If) else block.items
 
 
 def _before(
@@ -187,6 +193,40 @@ def _before(
                 ) if target == name:
                     return Definition(Origin.ASSIGNMENT, earlier, value)
         return Definition(Origin.UNCLEAR, earlier)
+    return None
+
+
+def scopes_around(node: cst.CSTNode, module: cst.Module) -> Iterator[cst.FunctionDef | cst.Lambda]:
+    """The functions around `node`, from the innermost."""
+    function = function_of(node, module)
+    while function is not None:
+        yield function
+        function = function_of(function, module)
+
+
+def local_names(function: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
+    """Parameters, and the names that the body binds; those of nested functions included."""
+    return names_written(function.body) | {each.value for each in _parameters(function.params)}
+
+
+def shared_names(function: cst.CSTNode) -> frozenset[str]:
+    """Names that a `global` or `nonlocal` hands to other functions, which may run any time."""
+    if isinstance(function, cst.NameItem):
+        return frozenset({function.name.value})
+    return frozenset[str]().union(*map(shared_names, function.children))
+
+
+def binder_of(
+    node: cst.CSTNode, name: str, at: cst.CSTNode, module: cst.Module
+) -> cst.CSTNode | None:
+    """The lambda or comprehension inside of the statement `at` that gives `name` its value."""
+    parents = parents_of(module)
+    while node in parents and node is not at:
+        node = parents[node]
+        if isinstance(node, cst.Lambda) and name in {e.value for e in _parameters(node.params)}:
+            return node
+        if isinstance(node, cst.BaseComp) and name in names_written(node.for_in):
+            return node
     return None
 
 

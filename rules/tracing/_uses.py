@@ -16,12 +16,22 @@ from ._profile import Describer
 
 
 class Use(enum.Enum):
-    """FUNCTIONAL: only the values matter. RETURNED: the caller gets the object. KEPT: it is
-    changed, stored, or given to unknown code."""
+    """FUNCTIONAL: only the values matter. LAID_OUT: and the strides. RETURNED: the caller gets
+    the object. KEPT: it is changed, stored, told from others, or given to unknown code."""
 
     FUNCTIONAL = 0
-    RETURNED = 1
-    KEPT = 2
+    LAID_OUT = 1
+    RETURNED = 2
+    KEPT = 3
+
+
+VALUES = frozenset({Use.FUNCTIONAL, Use.LAID_OUT})
+"""Uses that cannot tell a tensor from a copy of the same strides."""
+
+SHOWS_STRIDES = frozenset({"is_contiguous", "stride", "storage_offset", "view", "view_as"})
+SHOWS_IDENTITY = frozenset(
+    {"data_ptr", "is_leaf", "is_set_to", "output_nr", "retains_grad", "storage", "untyped_storage"}
+)
 
 
 def uses_of_name(describer: Describer, name: str, *without: cst.CSTNode) -> set[Use]:
@@ -40,10 +50,19 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
     parents = parents_of(describer.module)
     parent = parents[node]
     match parent:
-        case cst.BinaryOperation() | cst.UnaryOperation() | cst.ComparisonTarget():
+        case cst.UnaryOperation(operator=cst.Plus()):
+            return use_of(describer, parent)
+        case cst.BinaryOperation() | cst.UnaryOperation():
             return Use.FUNCTIONAL
+        case cst.ComparisonTarget():
+            return _use_of_operand(
+                parent.operator, cst.ensure_type(parents[parent], cst.Comparison).left
+            )
         case cst.Comparison():
-            return Use.FUNCTIONAL
+            return max(
+                (_use_of_operand(each.operator, each.comparator) for each in parent.comparisons),
+                key=lambda use: use.value,
+            )
         case cst.Return() | cst.Element() | cst.Tuple():
             return Use.RETURNED if _is_returned(describer, parent) else Use.KEPT
         case cst.Attribute():
@@ -58,6 +77,13 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
             found = uses_of_name(describer, name, parent) if name != _name(node) else {Use.KEPT}
             return max(found, key=lambda use: use.value, default=Use.FUNCTIONAL)
     return Use.KEPT
+
+
+def _use_of_operand(operator: cst.BaseCompOp, other: cst.BaseExpression) -> Use:
+    """`x is y` and `x in [y]` compare objects."""
+    if not isinstance(operator, cst.Is | cst.IsNot | cst.In | cst.NotIn):
+        return Use.FUNCTIONAL
+    return Use.FUNCTIONAL if _name(other) == "None" else Use.KEPT
 
 
 def _name(node: cst.BaseExpression) -> str:
@@ -78,6 +104,8 @@ def _is_stored(describer: Describer, node: cst.Subscript) -> bool:
 
 def _use_of_attribute(describer: Describer, node: cst.Attribute, parent: cst.CSTNode) -> Use:
     """A method, or an attribute, of the value: it is a tensor, whatever else is known."""
+    if node.attr.value in SHOWS_IDENTITY:
+        return Use.KEPT
     if isinstance(parent, cst.Call) and parent.func is node:
         return _of_result(describer, parent, describer.table.method(node.attr.value))
     kind = describer.table.attribute(node.attr.value)
@@ -97,6 +125,9 @@ def _use_of_argument(describer: Describer, call: cst.Call) -> Use:
 
 def _of_result(describer: Describer, call: cst.Call, operator: Operator | None) -> Use:
     """A view is used as its base is; everything else is a value of its own."""
+    if operator is not None and operator.name in SHOWS_STRIDES:
+        found = use_of(describer, call) if operator.view else Use.FUNCTIONAL
+        return max(found, Use.LAID_OUT, key=lambda use: use.value)
     if operator is None or operator.mutates or operator.name.endswith("_"):
         return Use.KEPT
     return use_of(describer, call) if operator.view else Use.FUNCTIONAL

@@ -6,6 +6,7 @@ wanted can be infinite or NaN. `torch.cond` computes one; it stands where that i
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,6 +24,7 @@ from . import _emit as emit
 from . import _scope as scope
 from ._arms import (
     RETURNED,
+    Arm,
     Branch,
     Form,
     bare,
@@ -33,7 +35,7 @@ from ._arms import (
 )
 from ._comments import comment_line, header_of, require_comments
 from ._deletion import deletion
-from ._hazards import Evidence, conditions_for
+from ._hazards import Evidence, Hazard, conditions_for
 from ._predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
 from ._profile import (
     Agreement,
@@ -44,7 +46,7 @@ from ._profile import (
     agree,
     proven_by,
 )
-from ._uses import Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
+from ._uses import VALUES, Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
 from ._withheld import NotMine, Withheld
 
 ONE_COMPUTED = "no arm fails and no gradient is differentiated again"
@@ -154,6 +156,9 @@ class _Selection:
 
     def fix(self) -> Fix:
         self._check_tail()
+        for arm in self.branch.arms:
+            self._check_dropped(arm)
+            self._check_shared(arm)
         for each in self.predicates:
             self.conditions.update(dict.fromkeys(each.conditions))
         agreements = self._agreements()
@@ -251,6 +256,30 @@ class _Selection:
         for case in self.branch.cases:
             hazards_in(self.describer, case.test)
 
+    def _check_dropped(self, arm: Arm) -> None:
+        """What nothing uses is gone: it must have had no effect, and fail no sooner."""
+        used = frozenset[Hazard]()
+        for node in arm.outputs.values():
+            for (leaf,) in emit.leaves([node]):
+                with suppress(Withheld):
+                    used |= self.describer.describe(leaf).hazards
+        for node in arm.dropped:
+            hazards = self.describer.describe(node).hazards - used - self.evidence.evaluated
+            for hazard in sorted(hazards, key=lambda each: each.code):
+                raise Withheld(f"`{hazard.code}` may fail, though nothing uses it: remove it")
+
+    def _check_shared(self, arm: Arm) -> None:
+        """Variables of one object become two objects."""
+        for one, other in sorted(arm.shared):
+            names = {one, other} & set(self.branch.targets)
+            if len(names) == 2 and any(
+                use not in VALUES for name in names for use in self._uses(name)
+            ):
+                raise Withheld(
+                    f"`{one}` and `{other}` may be one tensor after the branch: assign "
+                    f"`{one}` behind it"
+                )
+
     # -- agreement of the arms ---------------------------------------------------------------
 
     def _agreements(self) -> list[Agreement]:
@@ -327,7 +356,7 @@ class _Selection:
         if not profile.alias:
             return
         uses = self._uses(target)
-        if uses <= {Use.FUNCTIONAL}:
+        if uses <= VALUES:
             return
         code = self.module.code_for_node(node)
         if profile.fresh and self._is_only_reference(profile, target, uses):
@@ -353,9 +382,9 @@ class _Selection:
         if self.branch.end is not None:
             own.append(self.branch.end)
         for name in profile.alias:
-            allowed = set() if Use.KEPT in uses else {Use.FUNCTIONAL}
+            allowed = frozenset[Use]() if Use.KEPT in uses else VALUES
             if name == self._bound_name(target):
-                allowed = {Use.FUNCTIONAL, Use.RETURNED}
+                allowed = VALUES | {Use.RETURNED}
             if not uses_of_name(self.describer, name, *own) <= allowed:
                 return False
         return True

@@ -1,0 +1,86 @@
+"""What stands around a fix: names that it needs, and callers that it does not know."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.values import Tensor
+from jitlint.finding import Fix, Replacement
+
+from . import _scope as scope
+from ._flow import code_of
+from ._withheld import Withheld
+
+
+def check_names(fix: Fix, module: cst.Module) -> None:
+    """Raises Withheld where `torch`, say, is a variable of the function."""
+    for node, replacement in fix.replacements.items():
+        added = _read_in(replacement) - scope.names_read(node)
+        local = {
+            name for each in scope.scopes_around(node, module) for name in scope.local_names(each)
+        }
+        hidden = sorted(added & local & _outside(module))
+        if hidden:
+            raise Withheld(f"the fix needs `{hidden[0]}`, which is a variable of the function")
+
+
+def _read_in(replacement: Replacement) -> frozenset[str]:
+    if isinstance(replacement, cst.FlattenSentinel):
+        return scope.names_read(*replacement)
+    return scope.names_read(replacement) if isinstance(replacement, cst.CSTNode) else frozenset()
+
+
+def _outside(module: cst.Module) -> frozenset[str]:
+    """Names that new code takes from outside of the function."""
+    imported = (
+        alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
+        for alias in _aliases(module)
+    )
+    return frozenset({"torch", "range", *imported})
+
+
+def _aliases(node: cst.CSTNode) -> Iterator[cst.ImportAlias]:
+    if isinstance(node, cst.ImportAlias):
+        yield node
+    for child in node.children:
+        yield from _aliases(child)
+
+
+# -- callers -------------------------------------------------------------------------------
+
+
+def check_callers(test: TruthTest) -> None:
+    """Raises Withheld where some code calls the function with a number for a tensor."""
+    if test.function is None or not isinstance(test.function.node, cst.FunctionDef):
+        return
+    function = test.function.node
+    names = [each.name.value for each in (*function.params.posonly_params, *function.params.params)]
+    for call in _calls_of(function.name.value, test.module.tree):
+        for index, argument in enumerate(call.args):
+            name = argument.keyword.value if argument.keyword else (names[index:] or [""])[0]
+            value = test.value_of(cst.Name(name)) if name in names else None
+            if isinstance(value, Tensor) and _is_number(argument.value):
+                code = code_of(call)
+                raise Withheld(f"`{code}` passes a number for `{name}`, and torch takes tensors")
+
+
+def _calls_of(name: str, node: cst.CSTNode) -> Iterator[cst.Call]:
+    match node:
+        case cst.Call(func=cst.Name(value=called)) if called == name:
+            yield node
+    for child in node.children:
+        yield from _calls_of(name, child)
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.UnaryOperation(expression=inner):
+            return _is_number(inner)
+        case cst.Name(value=name):
+            return name in ("True", "False", "None")
+        case cst.Call(func=cst.Name(value=name)):
+            return name in ("float", "int", "bool", "len")
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+            return name in ("item", "size", "numel")
+    return isinstance(node, cst.BaseNumber)
