@@ -61,7 +61,9 @@ def analyse(
         for file in files:
             active = [rule for rule in rules.values() if _triggered(rule, file.data)]
             seen = observed.get(file.path, [])
-            if active or file.path in observed or file.path in crashes.traces:
+            module = project.module_at(file.path)
+            is_unread = module is not None and module.is_unread
+            if active or is_unread or file.path in observed or file.path in crashes.traces:
                 record = _analyse_file(file, project, settings, rules, active, seen)
                 crash = crashes.traces.get(file.path, record.crash)
                 yield FileFindings(

@@ -69,13 +69,17 @@ class ClassInfo:
 
 
 class Module:
-    """One source file. Raises nothing: a file that does not parse has no definitions."""
+    """One source file. Raises nothing: a file that does not parse has no definitions.
+
+    `is_unread`: its tree was asked for, and there is none.
+    """
 
     def __init__(self, path: Path, name: str, source: bytes) -> None:
         self.path = path
         self.name = name
         self.source = source
         self.is_package = path.name == "__init__.py"
+        self.is_unread = False
 
     def __repr__(self) -> str:
         return f"Module({self.name})"
@@ -98,7 +102,11 @@ class Module:
 
         Raises UnparsableError.
         """
-        return sources.parse_module(sources.decode(self.source).text, self.facts.depth)
+        try:
+            return sources.parse_module(sources.decode(self.source).text, self.facts.depth)
+        except UnparsableError:
+            self.is_unread = True
+            raise
 
     @cached_property
     def _definitions(self) -> "_Definitions":

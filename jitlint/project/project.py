@@ -9,6 +9,16 @@ from jitlint.project.modules import ClassInfo, FunctionInfo, Module
 
 Definition = Module | FunctionInfo | ClassInfo
 
+LIBRARIES = frozenset(
+    {
+        *("torch", "numpy", "numba", "tensorflow"),
+        *("abc", "builtins", "collections", "copy", "dataclasses", "enum", "functools"),
+        *("itertools", "math", "typing", "typing_extensions", "warnings"),
+    }
+)
+"""What these names mean is known. A `torch.py` beside some script of the project shadows the
+library for that script at most, not for all others."""
+
 
 class Project:
     """Modules that the run was given, and those that they import from the same folders."""
@@ -49,6 +59,8 @@ class Project:
         return self._names[name]
 
     def _find(self, name: str) -> Module | None:
+        if name.partition(".")[0] in LIBRARIES:
+            return None
         relative = Path(*name.split("."))
         for root in self.roots:
             for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):

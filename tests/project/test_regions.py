@@ -508,3 +508,35 @@ def test_a_mistake_in_one_file_does_not_hide_the_others(tmp_path, monkeypatch):
     (problem,) = result.problems
     assert "bad.py" in problem.path
     assert "KeyError: 'planted'" in problem.message
+
+
+@pytest.mark.parametrize("name", ["torch", "functools", "builtins", "typing"])
+def test_a_script_called_like_a_library_does_not_stand_for_it(name, tmp_path):
+    files = {
+        f"tools/{name}.py": "def compile(f): ...\n",
+        "model.py": """
+            import functools
+            import typing
+            import torch
+
+            @functools.partial(torch.compile, fullgraph=False)
+            def gate(x: typing.Optional[torch.Tensor], items: list):
+                if isinstance(items, list) and x.sum() > 0:  # break
+                    return x * 2
+                return x
+        """,
+    }
+    assert places(check(tmp_path, files)) == marked(files)
+
+
+def test_compiled_code_in_a_file_that_is_too_deep_to_read_is_not_passed_over(tmp_path):
+    deep = f"chain = x{'.a' * 2000}\n"
+    compiled = "import torch\n@torch.compile\ndef gate(x):\n    return x\n"
+    called = "import torch\nimport deep\nmodel = torch.compile(deep.gate)\n"
+    gate = "def gate(x):\n    return x\n"
+    files = {"own.py": compiled + deep, "model.py": called, "deep.py": gate + deep, "b.py": deep}
+    found = check(tmp_path, files)
+    assert [(Path(each.path).name, each.rule) for each in found] == [
+        ("deep.py", "syntax-error"),
+        ("own.py", "syntax-error"),
+    ]
