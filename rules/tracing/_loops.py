@@ -1,6 +1,6 @@
 """Loops that end when a tensor says so."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 
@@ -16,7 +16,7 @@ from ._arms import bare, parenthesized
 from ._flow import Place, asking, code_of, only_statement, place_of, statements_in, step_of
 from ._predicate import is_tensor_test
 from ._profile import Describer
-from ._scope import Origin, definition_of, names_read, names_written
+from ._scope import Origin, definition_of, local_names, names_read, names_written
 from ._while_loop import while_loop
 from ._withheld import NotMine, Withheld
 
@@ -161,6 +161,8 @@ def bounded_while(test: TruthTest, ctx: Context) -> Fix:
     body, rest = statements_in(loop.body), _joined(others)
     idle = bound.name not in names_read(rest, *(e for e in body if e is not bound.increment))
     masking = masks.Masking(test, ctx, place, negated=True)
+    for condition in bound.conditions():
+        masking.rests_on(condition)
     masking.read([], rest, [each for each in body if not (idle and each is bound.increment)])
     new_loop = cst.For(
         target=cst.Name("_"),
@@ -221,6 +223,8 @@ class _Bound:
                 self.name = name
             case _:
                 raise Withheld(NO_BOUND)
+        self._test = test
+        self._given = limit
         self._limit = limit
         if isinstance(operator, cst.LessThanEqual):
             self._limit = cst.BinaryOperation(parenthesized(limit), cst.Add(), cst.Integer("1"))
@@ -229,6 +233,8 @@ class _Bound:
             raise Withheld(f"the limit of `{name}` changes inside of the loop")
         if name in place.read_later():
             raise Withheld(f"`{name}` is read after the loop: count the rounds in a tensor")
+        if "range" in local_names(place.function):
+            raise Withheld("the fix needs `range`, which is a variable of the function")
         self.start, self._first = self._start(loop, test)
 
     def _increment(self, loop: cst.While) -> cst.CSTNode:
@@ -261,11 +267,34 @@ class _Bound:
         between = before[before.index(self.start) + 1 :]
         return self.name not in names_read(*between)
 
+    def conditions(self) -> Iterator[str]:
+        """When `range` takes the limit. Raises Withheld where it does not."""
+        code = code_of(self._given)
+        value = self._test.value_of(self._given)
+        const = value.const if isinstance(value, Static) else None
+        if isinstance(const, float) or not _is_repeatable(self._given):
+            raise Withheld(f"`{code}` is no whole number that is the same in every round")
+        is_size = isinstance(value, Static) and value.source is Source.SHAPE
+        if not is_size and not isinstance(self._given, cst.Integer):
+            yield f"`{code}` is a whole number"
+
     def rounds(self) -> cst.Call:
         """`range(start, limit)`"""
         is_zero = isinstance(self._first, cst.Integer) and self._first.evaluated_value == 0
         bounds = [bare(self._limit)] if is_zero else [self._first, bare(self._limit)]
         return cst.Call(cst.Name("range"), [cst.Arg(each) for each in bounds])
+
+
+def _is_repeatable(node: cst.CSTNode) -> bool:
+    """Whether an expression has no effect: names, numbers, sizes and what is made of them."""
+    match node:
+        case cst.Call(func=cst.Name(value="len" | "min" | "max")):
+            return all(_is_repeatable(each.value) for each in node.args)
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="size" | "dim"))):
+            return _is_repeatable(owner)
+        case cst.Call():
+            return False
+    return all(_is_repeatable(child) for child in node.children)
 
 
 # -- loops without a bound -----------------------------------------------------------------

@@ -1,5 +1,6 @@
 """A loop that runs on, behind a mask, when it should have ended."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -14,10 +15,12 @@ from ._arms import bare, parenthesized
 from ._carried import Variables, keeps_kind, own_names, surely_runs
 from ._flow import Place, Step, assignment, in_place_of, split_lines
 from ._hazards import Evidence, Hazard
-from ._predicate import Predicate, predicate
+from ._predicate import Predicate, hazards_in, predicate
 from ._profile import Profile, plain, proven_by
-from ._scope import Spelling, fresh_name
+from ._scope import Spelling, fresh_name, names_written
 from ._withheld import Withheld
+
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 class Masking:
@@ -63,6 +66,31 @@ class Masking:
         carried = self._variables.carried([*self._before, *self._after])
         self._kept = [name for name in carried if name in targets]
         self._check()
+        self._note_failures(tested)
+
+    def rests_on(self, condition: str) -> None:
+        self._conditions[condition] = None
+
+    def _note_failures(self, tested: cst.BaseExpression) -> None:
+        """What rounds compute that were not run before: it may fail in those."""
+        describer = self._variables.describer
+        values = [(step, value) for step in self._after for value in step.values or ()]
+        if not self._skips:
+            values += [(step, value) for step in self._before for value in step.values or ()]
+            for hazard in sorted(hazards_in(describer, tested), key=lambda each: each.code):
+                self._note(hazard)
+        for step, value in values:
+            hazards = describer.describe(value, step.statement).hazards
+            for hazard in sorted(hazards, key=lambda each: each.code):
+                self._note(hazard)
+
+    def _note(self, hazard: Hazard) -> None:
+        if not hazard.condition and (self._skips or self._varies(hazard)):
+            self._conditions[f"`{hazard.code}` never fails"] = None
+
+    def _varies(self, hazard: Hazard) -> bool:
+        """Whether an operation has other operands in another round."""
+        return bool(names_written(self._loop.node) & set(_NAME.findall(hazard.code)))
 
     def _read_test(self, tested: cst.BaseExpression) -> Predicate:
         describer = self._variables.describer
@@ -179,7 +207,7 @@ class Masking:
             for value in earlier.values or ():
                 described = describer.describe(value, earlier.statement)
                 found |= described.hazards
-        return frozenset(found)
+        return frozenset(each for each in found if not self._varies(each))
 
     def fix(self, replacements: Mapping[cst.CSTNode, Replacement]) -> Fix:
         what = "Skip the rest of the round" if self._skips else "Run the loop to its bound"

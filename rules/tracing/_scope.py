@@ -60,6 +60,12 @@ def reads(node: cst.CSTNode) -> Iterator[cst.Name]:
             if node.value is not None:
                 yield from reads(node.value)
             return
+        case cst.For() | cst.CompFor():
+            yield from _read_in_target(node.target)
+            for child in node.children:
+                if child is not node.target:
+                    yield from reads(child)
+            return
         case cst.NamedExpr():
             yield from reads(node.value)
             return

@@ -7,7 +7,7 @@ import libcst as cst
 from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Construct, TruthTest
-from jitlint.analysis.values import External, Tensor
+from jitlint.analysis.values import External, Tensor, is_none
 from jitlint.finding import Fix, Safety
 from jitlint.region import RegionKind
 from jitlint.rule import Context
@@ -117,6 +117,9 @@ def _check_parameter(parameter: cst.Param, test: TruthTest) -> None:
     name = parameter.name.value
     if parameter.annotation is not None:
         kind = code_of(parameter.annotation.annotation)
+        default = parameter.default
+        if default is not None and is_none(test.value_of(default)):
+            raise Withheld(f"`{name}` is None by default, which `{kind}` is not in TorchScript")
         if kind.rpartition(".")[2] in SCRIPTED_TYPES:
             return
         raise Withheld(f"`{name}: {kind}` is not known to be a type of TorchScript")
@@ -136,12 +139,22 @@ def _code_in(function: cst.FunctionDef) -> Sequence[cst.CSTNode]:
 
 def _is_plain(test: TruthTest, function: cst.FunctionDef) -> bool:
     """Whether all variables are tensors all the time, so that there are no types to infer."""
+    if any(_is_narrow(each) for each in function.params.params):
+        return False
     values = _Results()
     function.body.visit(values)
     if values.has_loops:
         return False
     kinds = [test.value_of(value) for value in values.found]
     return all(isinstance(kind, Tensor) and not kind.maybe for kind in kinds)
+
+
+def _is_narrow(parameter: cst.Param) -> bool:
+    """A type of which Python takes more: a float for an `int`."""
+    annotation = parameter.annotation
+    if annotation is None:
+        return False
+    return code_of(annotation.annotation).rpartition(".")[2] not in ("Tensor", "float")
 
 
 class _Results(cst.CSTVisitor):

@@ -579,3 +579,110 @@ def test_what_a_mask_rests_on_is_in_its_title(plan):
     assert "the loop is not over before it used `w`" in title
     assert "later rounds have finite gradients" in title
     assert file.has_unsafe
+
+
+FAILURES = {
+    "an index in the test": (
+        """
+        @torch.compile
+        def f(x, w):
+            for i in range(10):
+                if w[i].sum() > 3:
+                    break
+                x = x * 0.5
+            return x * 1
+        """,
+        "`w[i]` never fails",
+    ),
+    "an index that nothing uses": (
+        """
+        @torch.compile
+        def f(x, w):
+            for i in range(10):
+                if x.sum() > 3:
+                    break
+                t = w[i]
+                x = x * 0.5
+            return x * 1
+        """,
+        "`w[i]` never fails",
+    ),
+    "a division of Python numbers": (
+        """
+        @torch.compile
+        def f(x):
+            n = 3
+            for _ in range(6):
+                if x.sum() > 2:
+                    break
+                n = n - 1
+                x = x + 1.0 / n
+            return x * 1
+        """,
+        "`1.0 / n` never fails",
+    ),
+    "a limit that may be a float": (
+        """
+        @torch.compile
+        def f(x, limit):
+            n = 0
+            y = x * 1
+            while n < limit and y.sum() < 3:
+                y = y * 2
+                n += 1
+            return y
+        """,
+        "`limit` is a whole number",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "condition"), FAILURES.values(), ids=FAILURES)
+def test_what_may_fail_in_the_other_rounds_is_in_the_title(plan, source, condition):
+    (file,) = plan(source).files
+    assert condition in (file.applied[0].fix_title or "")
+    assert file.has_unsafe
+
+
+LIMITS = {
+    "2.5": "`2.5` is no whole number that is the same in every round",
+    "limit()": "`limit()` is no whole number that is the same in every round",
+    "range": "the fix needs `range`, which is a variable of the function",
+}
+
+
+@pytest.mark.parametrize(("limit", "part"), LIMITS.items(), ids=LIMITS)
+def test_a_limit_that_range_does_not_take(reason, limit, part):
+    source = f"""
+        def limit():
+            print("asked")
+            return 3
+
+        @torch.compile
+        def f(x, range=5):
+            n = 0
+            y = x * 1
+            while n < {limit} and y.sum() < 3:
+                y = y * 2
+                n += 1
+            return y
+        """
+    source = source if limit == "range" else source.replace("range=5", "other=5")
+    assert part in reason(source)
+
+
+def test_the_variable_of_a_loop_in_a_loop_is_not_read_later(rewrite):
+    source = """
+        @torch.compile
+        def f(x):
+            out = []
+            for k in range(2):
+                y = x * k
+                for i in range(4):
+                    y = y + 1
+                    if y.sum() > 2:
+                        break
+                out.append(y)
+            return out
+        """
+    assert "y = torch.where(done, y, y + 1)" in rewrite(source)

@@ -207,3 +207,32 @@ WITHHELD = {
 @pytest.mark.parametrize(("source", "part"), WITHHELD.values(), ids=WITHHELD)
 def test_a_branch_is_left_alone_with_a_reason(reason, source, part):
     assert part in reason(source)
+
+
+def test_a_default_of_none_is_no_tensor(plan):
+    source = """
+        def f(x: torch.Tensor, y: torch.Tensor = None):
+            if x.sum() > 0:
+                return x * 2
+            return x - 1
+
+        traced = torch.jit.trace(f, (torch.ones(2),))
+        """
+    (file,) = plan(source).files
+    assert "Script `f`" not in (file.applied[0].fix_title or "")
+
+
+def test_python_takes_a_float_for_an_int(plan):
+    source = """
+        def f(x, n: int):
+            if x.sum() > n:
+                return x * 2
+            return x - 1
+
+        def g(x):
+            return f(x, 2.5)
+
+        traced = torch.jit.trace(g, (torch.ones(2),))
+        """
+    (file,) = plan(source).files
+    assert file.applied[0].fix_safety is Safety.UNSAFE
