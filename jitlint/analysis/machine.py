@@ -555,6 +555,8 @@ class Machine:
         info = function.info
         if self.decorator_names(info) & tables_of_makers.SCRIPTED:
             bound = self.bind_arguments(frame, info, arguments)
+            if frame.region is None:
+                self.call_sites.setdefault(info, []).append(bound)
             return self.run(replace(frame, region=None, depth=0), function, bound)
         return self.declared_result(info)
 

@@ -387,6 +387,9 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
 
 
 def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) -> Value:
+    parameter = entry.function.parameters[position + (entry.receiver is not None)]
+    if entry.kind is RegionKind.SCRIPT:
+        return _scripted_parameter(entry, parameter)
     if not entry.is_own or entry.kind not in TRACERS:
         return UNKNOWN
     passed = [site.get(name, UNKNOWN) for site in machine.call_sites.get(entry.function, ())]
@@ -396,6 +399,13 @@ def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) 
         return Static(source=value.source) if isinstance(value, Static) else value
     if contradicted(entry.function, name):
         return UNKNOWN
-    parameter = entry.function.parameters[position + (entry.receiver is not None)]
     has_none = parameter.default is not None
     return Optional(TENSOR) if has_none else TENSOR
+
+
+def _scripted_parameter(entry: Entry, parameter: cst.Param) -> Value:
+    """To TorchScript what has no annotation is a Tensor, whatever it is meant to be."""
+    if parameter.annotation is not None or parameter.default is not None:
+        return UNKNOWN
+    is_other = contradicted(entry.function, parameter.name.value)
+    return UNKNOWN if is_other else TENSOR

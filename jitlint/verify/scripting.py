@@ -2,13 +2,28 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.jit import _recursive
+from torch.jit import _recursive, _state
 
 SCRIPT: Callable[..., Any] = vars(torch.jit)["script"]
 """The function itself, whatever stands in its place while entries are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Where TorchScript keeps what it has compiled, by qualified name.
+
+    Two versions of a module have the same names: each needs a unit of its own, or the
+    second is refused ("Can't redefine NamedTuple").
+    """
+
+    unit: Any = field(default_factory=torch._C.CompilationUnit)
+
+    def activate(self) -> None:
+        vars(_state)["_python_cu"] = self.unit
 
 
 def script(target: Any, frames_up: int = 0) -> Any:

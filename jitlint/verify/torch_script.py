@@ -5,6 +5,7 @@ it or not before the first call, is what a fix cures: its new version counts as 
 it compiles, and agrees with eager on every input.
 """
 
+import inspect
 import io
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,7 +26,13 @@ from jitlint.verify.scripting import script
 from jitlint.verify.state import Target
 
 SCRIPT = Mode("torch.jit.script", backend="live", whole=True)
-LOADED = Mode("torch.jit.script, saved and loaded", backend="loaded", whole=True)
+LOADED = Mode(
+    "torch.jit.script, saved and loaded",
+    backend="loaded",
+    whole=True,
+    # what is loaded has parameters of its own
+    ignored=frozenset({Aspect.GRADIENT}),
+)
 _WRONG_ARGUMENT = "Expected a value of type"
 _PYTHON_CALL = "Could not export Python function call"
 """Code that calls Python (`torch.jit.ignore`) cannot be saved, and is not meant to be."""
@@ -43,7 +50,7 @@ class ScriptSession:
             # a method is compiled with the Module that it belongs to
             compiled = script(target.call if target.owner is None else target.owner)
             if self.mode == LOADED:
-                compiled = _loaded(compiled)
+                compiled = _with_defaults(_loaded(compiled), target)
         except Exception as error:
             raise RefusalError(_as_break(error)) from error
         self.graphs = 1
@@ -103,6 +110,20 @@ def _loaded(compiled: Any) -> Any:
             raise
         buffer.seek(0)
         return load(buffer)
+
+
+def _with_defaults(loaded: Any, target: Target) -> Any:
+    """A function loses its defaults when it is saved, annotated or not."""
+    if target.owner is not None:
+        return loaded
+    signature = inspect.signature(target.call)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return loaded(*bound.args, **bound.kwargs)
+
+    return call
 
 
 def _method(compiled: Any, target: Target) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from jitlint.analysis.values import (
     Value,
 )
 from jitlint.project.modules import FunctionInfo
-from jitlint.region import RegionKind
+from jitlint.region import Region, RegionKind
 
 from ._types import (
     DEVICE,
@@ -119,23 +119,35 @@ def given_types(seen: CompiledFunction, name: str) -> list[Type]:
 
 
 def _calls(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:
-    yield from seen.arguments
+    for moment, bound in zip(seen.moments, seen.arguments, strict=True):
+        yield _without_assumptions(seen, bound) if _is_entry(moment.frame.region) else bound
     yield from seen.moments[0].frame.machine.call_sites.get(seen.function, ())
     if _is_only_entry(seen):
         yield from _examples(seen)
+
+
+def _without_assumptions(seen: CompiledFunction, bound: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Parameters of an entry are taken for tensors where nothing says otherwise."""
+    untyped = {each.name.value for each in _called_with(seen.function) if each.annotation is None}
+    return {
+        name: value
+        for name, value in bound.items()
+        if name not in untyped or not isinstance(value, Tensor)
+    }
 
 
 def _is_only_entry(seen: CompiledFunction) -> bool:
     entries = [
         each
         for each in seen.moments[0].frame.machine.log
-        if isinstance(each, CompiledFunction) and each.module is seen.module and _is_entry(each)
+        if isinstance(each, CompiledFunction)
+        and each.module is seen.module
+        and _is_entry(each.regions.get(RegionKind.SCRIPT))
     ]
     return entries == [seen]
 
 
-def _is_entry(seen: CompiledFunction) -> bool:
-    region = seen.regions.get(RegionKind.SCRIPT)
+def _is_entry(region: Region | None) -> bool:
     return region is not None and len(region.chain) == 1
 
 

@@ -76,23 +76,30 @@ class Inferred:
 
 
 def infer(evidence: Evidence) -> Inferred:
-    given = [kind for kind in evidence.given if kind not in (NONE, UNKNOWN)]
+    ignored = (NONE, UNKNOWN, TENSOR) if evidence.excluding is not None else (NONE, UNKNOWN)
+    given = [kind for kind in evidence.given if kind not in ignored]
     default = evidence.default if evidence.default not in (None, NONE) else UNKNOWN
     assert default is not None
     base = join_all([without_none(kind) for kind in (default, *given)])
     if base is None:
         return Inferred(None, reason=MIXED)
-    sure = base == default or default == UNKNOWN
+    sure = all(without_none(kind) in (base, UNKNOWN, NONE) for kind in (default, *evidence.given))
     for use in sorted(evidence.uses, key=lambda use: len(use.accepted)):
         if not use.accepted or (base == UNKNOWN and not _decides(use)):
             continue
         fitting = [kind for each in use.accepted if (kind := narrowed(base, each)) is not None]
         if not fitting:
             return Inferred(None, reason=CONFLICT)
-        sure = sure and not use.by_name and (base not in (UNKNOWN,) or len(use.accepted) == 1)
-        sure = sure and (base == UNKNOWN or fitting[0] == base or fitting[0].name == "List")
+        sure = sure and not use.by_name and _is_forced(base, fitting[0], use)
         base = fitting[0]
     return _completed(base, sure, evidence.is_nullable)
+
+
+def _is_forced(base: Type, chosen: Type, use: Use) -> bool:
+    """Whether a use leaves no choice, and widens no number."""
+    if base == UNKNOWN:
+        return len(use.accepted) == 1
+    return chosen == base or chosen.name == "List"
 
 
 def _decides(use: Use) -> bool:

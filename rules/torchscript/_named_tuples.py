@@ -122,7 +122,9 @@ def _fix(
     lines = [f"    {field}: {writer.text(kind)}\n" for field, kind in kinds.items() if kind]
     code = f"class {name}({base}):\n{''.join(lines)}"
     new = cst.ensure_type(cst.parse_statement(code), cst.ClassDef)
-    new = new.with_changes(leading_lines=statement.leading_lines)
+    blank = [cst.EmptyLine(indent=False)] * 2
+    comments = [line for line in statement.leading_lines if line.comment is not None]
+    new = new.with_changes(leading_lines=[*blank, *comments])
     title = f"Define `{name}` as a typing.NamedTuple"
     return Fix(Safety.UNSAFE, title, {statement: new}, tuple(writer.imports)), None
 

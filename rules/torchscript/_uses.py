@@ -94,14 +94,25 @@ def _uses(
 
 def _rebound(statement: cst.CSTNode) -> Iterator[str]:
     """Names that mean something else after a statement of the outermost level."""
-    if isinstance(statement, cst.Assign):
-        for target in statement.targets:
-            if isinstance(target.target, cst.Name):
-                yield target.target.value
-            elif isinstance(target.target, cst.Tuple):
-                for element in target.target.elements:
-                    if isinstance(element.value, cst.Name):
-                        yield element.value.value
+    if not isinstance(statement, cst.Assign):
+        return
+    for target in statement.targets:
+        match target.target:
+            case cst.Name(value=name) if not _is_shifted(statement.value, name):
+                yield name
+            case cst.Tuple(elements=elements):
+                names = [each.value for each in elements]
+                yield from (each.value for each in names if isinstance(each, cst.Name))
+
+
+def _is_shifted(value: cst.BaseExpression, name: str) -> bool:
+    """`n = n + 1`: a number is a number still, and a tensor a tensor."""
+    if not isinstance(value, cst.BinaryOperation):
+        return False
+    sides = (value.left, value.right)
+    return any(isinstance(side, cst.Name) and side.value == name for side in sides) and any(
+        isinstance(side, cst.BaseNumber) for side in sides
+    )
 
 
 class _Collector(cst.CSTVisitor):
