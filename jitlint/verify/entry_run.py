@@ -200,6 +200,9 @@ class EntryRun:
         if not unlike:
             return
         reference = self._old_compiled(mode, given)
+        if reference is None and new.failure is not None and self.compiler.refuses(new.failure):
+            self.findings.doubt(f"{mode.label} refuses the new code too: {new.failure}")
+            return
         if reference is None:
             for item in unlike:
                 self._differs(given, mode.label, item)
@@ -227,14 +230,17 @@ class EntryRun:
         ]
 
     def _old_compiled(self, mode: Mode, given: Given) -> Outcome | None:
+        """None if the compiler refused the old code, before the call or at it."""
         try:
             outcomes, _ = self._reference(mode)
         except RefusalError:
             return None
         accepted = [one for one, _ in self._accepted()]
-        return next(
+        found = next(
             outcome for one, outcome in zip(accepted, outcomes, strict=True) if one is given
         )
+        is_refused = found.failure is not None and self.compiler.refuses(found.failure)
+        return None if is_refused else found
 
     def _reference(self, mode: Mode) -> tuple[list[Outcome], Log]:
         """The old code in the forgiving mode of the same backend."""

@@ -25,15 +25,15 @@ from jitlint.verify.records import Break, Options
 from jitlint.verify.scripting import script
 from jitlint.verify.state import Target
 
-SCRIPT = Mode("torch.jit.script", backend="live", whole=True)
+SCRIPT = Mode("torch.jit.script", backend="live")
 LOADED = Mode(
     "torch.jit.script, saved and loaded",
     backend="loaded",
-    whole=True,
     # what is loaded has parameters of its own
     ignored=frozenset({Aspect.GRADIENT}),
 )
 _WRONG_ARGUMENT = "Expected a value of type"
+_UNTYPED_ARGUMENT = "Expected a value of type 'Tensor (inferred)'"
 _PYTHON_CALL = "Could not export Python function call"
 """Code that calls Python (`torch.jit.ignore`) cannot be saved, and is not meant to be."""
 
@@ -93,7 +93,8 @@ class TorchScript:
         return True
 
     def refuses(self, failure: Failure) -> bool:
-        return False
+        """A type that is declared, and wrong, is the code's fault."""
+        return _UNTYPED_ARGUMENT in failure.message
 
 
 def _loaded(compiled: Any) -> Any:
