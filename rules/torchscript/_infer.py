@@ -17,6 +17,7 @@ from ._types import (
     Type,
     dict_of,
     join_all,
+    list_of,
     narrowed,
     optional,
     without_none,
@@ -76,10 +77,12 @@ class Inferred:
 
 
 def infer(evidence: Evidence) -> Inferred:
-    ignored = (NONE, UNKNOWN, TENSOR) if evidence.excluding is not None else (NONE, UNKNOWN)
-    given = [kind for kind in evidence.given if kind not in ignored]
     default = evidence.default if evidence.default not in (None, NONE) else UNKNOWN
     assert default is not None
+    ignored = [NONE, UNKNOWN, *([] if evidence.excluding is None else [TENSOR])]
+    if default.name == "Tuple":  # a call may pass the same: values of lists and tuples are one
+        ignored.append(list_of(join_all(default.args) or UNKNOWN))
+    given = [kind for kind in evidence.given if kind not in ignored]
     base = join_all([without_none(kind) for kind in (default, *given)])
     if base is None:
         return Inferred(None, reason=MIXED)
