@@ -4,7 +4,7 @@
 
 `operators` holds the overloads of each operator from `torch._C._jit_get_all_schemas()`:
 "Tensor self, int[1]? dim, bool keepdim=, *, ScalarType? dtype=" (a `=` marks a default).
-`functions` leads from public names to operators, and `python` holds the annotated
+`functions` leads from public names to operators of another name, and `python` holds the annotated
 signatures of functions that are scripted themselves (`torch.nn.functional.dropout`).
 """
 

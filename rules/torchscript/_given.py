@@ -122,8 +122,9 @@ def _calls(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:
     for moment, bound in zip(seen.moments, seen.arguments, strict=True):
         yield _without_assumptions(seen, bound) if _is_entry(moment.frame.region) else bound
     yield from seen.moments[0].frame.machine.call_sites.get(seen.function, ())
-    if _is_only_entry(seen):
-        yield from _examples(seen)
+    variables = list(filter(_EXAMPLES.fullmatch, seen.module.assignments))
+    if variables and _is_only_entry(seen):
+        yield from _examples(seen, variables)
 
 
 def _without_assumptions(seen: CompiledFunction, bound: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -151,12 +152,12 @@ def _is_entry(region: Region | None) -> bool:
     return region is not None and len(region.chain) == 1
 
 
-def _examples(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:
+def _examples(seen: CompiledFunction, variables: list[str]) -> Iterator[Mapping[str, Value]]:
     """`ARGS = [(tensor, 3)]` beside the one function that the file compiles."""
     machine = seen.moments[0].frame.machine
     names = [each.name.value for each in _called_with(seen.function)]
     required = sum(each.default is None for each in _called_with(seen.function))
-    for variable in filter(_EXAMPLES.fullmatch, seen.module.assignments):
+    for variable in variables:
         rows = machine.global_value(seen.module, variable)
         if not isinstance(rows, Tuple):
             continue

@@ -17,9 +17,11 @@ class Type:
 
     @property
     def is_complete(self) -> bool:
-        return self != UNKNOWN and all(each.is_complete for each in self.args)
+        is_open = self == UNKNOWN or (self.name in CONTAINERS and not self.args)
+        return not is_open and all(each.is_complete for each in self.args)
 
 
+CONTAINERS = frozenset({"List", "Dict", "Tuple", "Optional"})
 UNKNOWN = Type("?")
 TENSOR = Type("Tensor")
 INT = Type("int")

@@ -144,6 +144,7 @@ def test_what_may_be_a_tensor_is_silent(name, reported):
         ("x, m=None", "x if m is None else x * m", "", "nothing in the file"),
         ("x, s", "x * s", "f(torch.ones(2), 2.5)\nf(torch.ones(2), 'a')", "no common annotation"),
         ("x, s=[]", "x.repeat(s)", "", "no mutable default"),
+        ("x, s=()", "x", "", "elements"),
         ("x, n", "x.view(n, -1) + x.sum(0, keepdim=n)", "", "different types"),
         ("out, x", "out.append(x)", "", "elements"),
         ("x, n", "x.repeat(n)", "", "nothing in the file"),
