@@ -123,7 +123,7 @@ def _calls(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:
         yield _without_assumptions(seen, bound) if _is_entry(moment.frame.region) else bound
     yield from seen.moments[0].frame.machine.call_sites.get(seen.function, ())
     variables = list(filter(_EXAMPLES.fullmatch, seen.module.assignments))
-    if variables and _is_only_entry(seen):
+    if variables and _is_main_entry(seen):
         yield from _examples(seen, variables)
 
 
@@ -137,7 +137,8 @@ def _without_assumptions(seen: CompiledFunction, bound: Mapping[str, Value]) -> 
     }
 
 
-def _is_only_entry(seen: CompiledFunction) -> bool:
+def _is_main_entry(seen: CompiledFunction) -> bool:
+    """Whether it is what the one call of `torch.jit.script` in the file is given."""
     entries = [
         each
         for each in seen.moments[0].frame.machine.log
@@ -145,7 +146,9 @@ def _is_only_entry(seen: CompiledFunction) -> bool:
         and each.module is seen.module
         and _is_entry(each.regions.get(RegionKind.SCRIPT))
     ]
-    return entries == [seen]
+    calls = {each.regions[RegionKind.SCRIPT].entry for each in entries}
+    forwards = [each for each in entries if each.function.name == "forward"]
+    return len(calls) == 1 and seen is (forwards or entries)[0]
 
 
 def _is_entry(region: Region | None) -> bool:

@@ -77,16 +77,14 @@ class Inferred:
 
 
 def infer(evidence: Evidence) -> Inferred:
-    default = evidence.default if evidence.default not in (None, NONE) else UNKNOWN
+    default = UNKNOWN if evidence.default in (None, NONE) else evidence.default
     assert default is not None
-    ignored = [NONE, UNKNOWN, *([] if evidence.excluding is None else [TENSOR])]
-    if default.name == "Tuple":  # a call may pass the same: values of lists and tuples are one
-        ignored.append(list_of(join_all(default.args) or UNKNOWN))
-    given = [kind for kind in evidence.given if kind not in ignored]
+    given = _telling(evidence, default)
     base = join_all([without_none(kind) for kind in (default, *given)])
     if base is None:
         return Inferred(None, reason=MIXED)
-    sure = all(without_none(kind) in (base, UNKNOWN, NONE) for kind in (default, *evidence.given))
+    sure = all(without_none(kind) in (base, UNKNOWN) for kind in (default, *given))
+    sure = sure and not _is_overruled(evidence)
     for use in sorted(evidence.uses, key=lambda use: len(use.accepted)):
         if not use.accepted or (base == UNKNOWN and not _decides(use)):
             continue
@@ -96,6 +94,22 @@ def infer(evidence: Evidence) -> Inferred:
         sure = sure and not use.by_name and _is_forced(base, fitting[0], use)
         base = fitting[0]
     return _completed(base, sure, evidence.is_nullable)
+
+
+def _telling(evidence: Evidence, default: Type) -> list[Type]:
+    """The types it is given that say something. A call that leaves a pair out passes a
+    sequence, as values of lists and tuples are one."""
+    mute = [NONE, UNKNOWN]
+    if evidence.excluding is not None:
+        mute.append(TENSOR)
+    if default.name == "Tuple":
+        mute.append(list_of(join_all(default.args) or UNKNOWN))
+    return [kind for kind in evidence.given if kind not in mute]
+
+
+def _is_overruled(evidence: Evidence) -> bool:
+    """A use that no tensor has counts for more than a call that passes one."""
+    return evidence.excluding is not None and TENSOR in evidence.given
 
 
 def _is_forced(base: Type, chosen: Type, use: Use) -> bool:
