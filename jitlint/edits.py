@@ -92,12 +92,13 @@ class _Replace(cst.CSTTransformer):
 
 
 def _with_imports(module: cst.Module, names: Sequence[str]) -> cst.Module:
-    """`import name` for each name that the module does not import at its top already."""
+    """The imports that the module does not have at its top already."""
     present = _imported(module)
     context = CodemodContext()
     for name in dict.fromkeys(names):
+        source, _, member = name.partition(":")
         if name not in present:
-            AddImportsVisitor.add_needed_import(context, name)
+            AddImportsVisitor.add_needed_import(context, source, member or None)
     if not context.scratch:
         return module
     return AddImportsVisitor(context).transform_module(module)

@@ -41,7 +41,8 @@ class Verdict(enum.Enum):
 class Fix:
     """An edit of one file: nodes of its tree (by identity) and what stands there instead.
 
-    `imports` are modules that the new code needs (`import torch` is `"torch"`).
+    `imports` is what the new code needs: `import torch` is `"torch"`, and
+    `from typing import List` is `"typing:List"`.
     `tests` are the truth tests that the edit rewrites: a verification counts only if its
     inputs made each of them both true and false.
     """

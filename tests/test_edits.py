@@ -149,6 +149,20 @@ def test_needed_imports_are_added_once(before, after):
     assert edits.apply(module, [fix]).module.code == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = 1\n", "from typing import List\n\nx = y\n"),
+        ("from typing import List\nx = 1\n", "from typing import List\nx = y\n"),
+        ("from typing import Dict\nx = 1\n", "from typing import List, Dict\nx = y\n"),
+    ],
+)
+def test_names_are_imported_from_a_module(before, after):
+    module = cst.parse_module(before)
+    fix = replacing(module, {"1": cst.Name("y")}, imports=("typing:List", "typing:List"))
+    assert edits.apply(module, [fix]).module.code == after
+
+
 EXACT = {
     "byte order mark": b"\xef\xbb\xbf%s\n",
     "crlf": b"a = 0\r\n%s\r\nb = 1\r\n",

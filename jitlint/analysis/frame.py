@@ -82,11 +82,12 @@ class Frame:
         call.see(tuple(positional), keywords)
         call.reached(self.region, self.moment())
 
-    def observe_function(self, function: FunctionInfo) -> None:
+    def observe_function(self, function: FunctionInfo, signature_only: bool = False) -> None:
         """Tell the log that a compiler takes over the function that this frame runs."""
         if self.region is None or self.silent or not isinstance(function.node, cst.FunctionDef):
             return
         compiled = self.machine.log.compiled(function.node, function)
+        compiled.signature_only = compiled.signature_only and signature_only
         if len(compiled.arguments) < MAX_MOMENTS:
             compiled.arguments.append(dict(self.variables))
         compiled.reached(self.region, self.moment())

@@ -539,17 +539,27 @@ class Machine:
         """Interpret a call, once per region kind and combination of argument values."""
         info = function.info
         if self.is_cut_off(frame, info):
+            self._observe_signature(frame, info, arguments)
             return self._unseen_result(frame, function, arguments)
         bound = self.bind_arguments(frame, info, arguments)
         if frame.region is None:
             self.call_sites.setdefault(info, []).append(bound)
         return self.run(frame, function, bound)
 
+    def _observe_signature(self, frame: Frame, info: FunctionInfo, arguments: Arguments) -> None:
+        """TorchScript compiles a call of what it leaves to Python, so that types matter."""
+        if self.watches_functions and _is_scripted(frame.region):
+            bound = self.bind_arguments(frame, info, arguments)
+            caller = replace(frame, module=info.module, function=info, variables=bound)
+            caller.observe_function(info, signature_only=True)
+
     def _unseen_result(self, frame: Frame, function: Function, arguments: Arguments) -> Value:
         """What a function gives whose body no tracer enters. TorchScript keeps its meaning."""
         info = function.info
         if self.decorator_names(info) & tables_of_makers.SCRIPTED:
             bound = self.bind_arguments(frame, info, arguments)
+            if frame.region is None:
+                self.call_sites.setdefault(info, []).append(bound)
             return self.run(replace(frame, region=None, depth=0), function, bound)
         return self.declared_result(info)
 
@@ -599,6 +609,8 @@ class Machine:
         names = self.decorator_names(info)
         if names & tables_of_makers.CUT_OFFS:
             return True
+        if _is_scripted(frame.region):
+            return bool(names & tables_of_makers.UNSCRIPTED)
         is_traced = frame.region is not None and frame.region.kind is RegionKind.TRACE
         return bool(names & tables_of_makers.SCRIPTED) and (
             is_traced or "torch.jit.script" in names
@@ -634,6 +646,10 @@ class Machine:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
         return target
+
+
+def _is_scripted(region: Region | None) -> bool:
+    return region is not None and region.kind is RegionKind.SCRIPT
 
 
 def _kind_of(maker: Maker, arguments: Arguments) -> RegionKind:

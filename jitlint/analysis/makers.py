@@ -42,6 +42,9 @@ ROWS = (
     Maker("torch.fx.experimental.proxy_tensor.make_fx", RegionKind.TRACE, "f"),
     # torch/jit/_script.py, def script(obj, optimize=None, …)
     Maker("torch.jit.script", RegionKind.SCRIPT, "obj"),
+    # torch/jit/_script.py, def script_method(fn); torch/_jit_internal.py, def export(fn)
+    Maker("torch.jit.script_method", RegionKind.SCRIPT, "fn"),
+    Maker("torch.jit.export", RegionKind.SCRIPT, "fn"),
     # tensorflow/python/eager/polymorphic_function: function(func=None, input_signature=None,
     # autograph=True, jit_compile=None, …)
     Maker(
@@ -76,6 +79,11 @@ CUT_OFFS = frozenset(
     }
 )
 """Decorators behind which a torch tracer does not look."""
+
+UNSCRIPTED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
+"""Decorators whose function TorchScript calls by its signature and leaves to Python."""
+
+EXPORTED = "torch.jit.export"
 
 SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})
 """Decorators whose function torch.jit.trace records as a whole, branches included."""

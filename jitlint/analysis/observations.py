@@ -136,11 +136,13 @@ class Call(Observation):
 class CompiledFunction(Observation):
     """A function that a compiler takes over: an entry, or reached from one.
 
-    `arguments` are the values of its parameters in each context.
+    `arguments` are the values of its parameters in each context. `signature_only`: the
+    compiler calls it by its signature, and its body is run by Python.
     """
 
     node: cst.FunctionDef
     function: FunctionInfo
+    signature_only: bool = True
     arguments: list[dict[str, Value]] = field(default_factory=list)
 
 

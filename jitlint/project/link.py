@@ -2,14 +2,14 @@
 
 import fnmatch
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import libcst as cst
 
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
-from jitlint.analysis.makers import makers
+from jitlint.analysis.makers import EXPORTED, UNSCRIPTED, makers
 from jitlint.analysis.statements import execute
 from jitlint.analysis.values import (
     STATIC,
@@ -59,7 +59,8 @@ class Entry:
     """A function that a compiler is given. `examples`: its example inputs, where known.
 
     `is_own`: the user's own code compiles it, so that parameters without any evidence are
-    taken for tensors; parameters of a library's entries need evidence.
+    taken for tensors; parameters of a library's entries need evidence. `is_part`: it is
+    compiled along with what the compiler is given, and called with inputs of its own.
     """
 
     function: FunctionInfo
@@ -70,6 +71,7 @@ class Entry:
     examples: Value = UNKNOWN
     fullgraph: bool = False
     is_own: bool = True
+    is_part: bool = False
 
 
 def creates_regions(module: Module) -> bool:
@@ -166,6 +168,8 @@ def _read_host_function(machine: Machine, info: FunctionInfo, cls: ClassInfo | N
 
 def _entries_of(machine: Machine, request: RegionRequest, target: Value) -> Iterator[Entry]:
     match target:
+        case Instance(cls) | Class(cls) if request.kind is RegionKind.SCRIPT:
+            yield from _scripted(machine, request, cls, set())
         case Function(info):
             yield _entry(request, info, None)
         case BoundMethod(receiver, function):
@@ -185,6 +189,39 @@ def _entries_of(machine: Machine, request: RegionRequest, target: Value) -> Iter
                 yield from _entries_of(machine, request, option)
         case Partial(function) | Kernel(function):
             yield from _entries_of(machine, request, function)
+
+
+def _scripted(
+    machine: Machine, request: RegionRequest, cls: ClassInfo, seen: set[ClassInfo]
+) -> Iterator[Entry]:
+    """What torch.jit.script compiles of a class: of a Module the forward and the exported
+    methods, and those of the Modules that it holds, called or not; of a class all methods."""
+    if cls in seen:
+        return
+    seen.add(cls)
+    methods = {name: info for each in machine.mro(cls) for name, info in each.methods.items()}
+    for name in methods:
+        method = machine.method(cls, name)
+        assert method is not None
+        decorators = machine.decorator_names(method)
+        is_compiled = name == "forward" or EXPORTED in decorators
+        if (is_compiled or not machine.is_module(cls)) and not decorators & UNSCRIPTED:
+            is_part = name != "forward" or len(seen) > 1
+            yield replace(_entry(request, method, Instance(cls)), is_part=is_part)
+    if machine.is_module(cls):
+        for held in machine.attributes(cls).values():
+            yield from _held_modules(machine, request, held, seen)
+
+
+def _held_modules(
+    machine: Machine, request: RegionRequest, held: Value, seen: set[ClassInfo]
+) -> Iterator[Entry]:
+    match held:
+        case Instance(cls) if machine.is_module(cls):
+            yield from _scripted(machine, request, cls, seen)
+        case ExternalInstance(children=children):
+            for child in children:
+                yield from _held_modules(machine, request, child, seen)
 
 
 def _entry(request: RegionRequest, info: FunctionInfo, receiver: Value | None) -> Entry:
@@ -348,7 +385,8 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
             return (entry.examples,)
     module = entry.origin
     name = entry.function.qualname.partition(".")[0]
-    for provider in (f"make_inputs_{name}", "make_inputs"):
+    providers = (f"make_inputs_{name}", "make_inputs")
+    for provider in () if entry.is_part else providers:
         info = module.functions.get(provider)
         if info is not None:
             result = machine.run(Frame(machine, module), Function(info), machine.declared(info))
@@ -357,6 +395,9 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
 
 
 def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) -> Value:
+    parameter = entry.function.parameters[position + (entry.receiver is not None)]
+    if entry.kind is RegionKind.SCRIPT:
+        return _scripted_parameter(entry, parameter)
     if not entry.is_own or entry.kind not in TRACERS:
         return UNKNOWN
     passed = [site.get(name, UNKNOWN) for site in machine.call_sites.get(entry.function, ())]
@@ -366,6 +407,13 @@ def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) 
         return Static(source=value.source) if isinstance(value, Static) else value
     if contradicted(entry.function, name):
         return UNKNOWN
-    parameter = entry.function.parameters[position + (entry.receiver is not None)]
     has_none = parameter.default is not None
     return Optional(TENSOR) if has_none else TENSOR
+
+
+def _scripted_parameter(entry: Entry, parameter: cst.Param) -> Value:
+    """To TorchScript what has no annotation is a Tensor, whatever it is meant to be."""
+    if parameter.annotation is not None or parameter.default is not None:
+        return UNKNOWN
+    is_other = contradicted(entry.function, parameter.name.value)
+    return UNKNOWN if is_other else TENSOR

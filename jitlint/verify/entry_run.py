@@ -26,10 +26,12 @@ from jitlint.verify.sandbox import TookTooLongError, time_limit
 from jitlint.verify.state import copy_weights
 from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport
+from jitlint.verify.torch_script import TorchScript
 from jitlint.verify.torch_trace import TorchTrace
 
 COMPILERS: dict[RegionKind, Compiler] = {
-    compiler.kind: compiler for compiler in (TorchCompile(), TorchExport(), TorchTrace())
+    compiler.kind: compiler
+    for compiler in (TorchCompile(), TorchExport(), TorchTrace(), TorchScript())
 }
 NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of arguments"
 EAGER = "eager, not compiled"
@@ -198,6 +200,9 @@ class EntryRun:
         if not unlike:
             return
         reference = self._old_compiled(mode, given)
+        if reference is None and new.failure is not None and self.compiler.refuses(new.failure):
+            self.findings.doubt(f"{mode.label} refuses the new code too: {new.failure}")
+            return
         if reference is None:
             for item in unlike:
                 self._differs(given, mode.label, item)
@@ -225,14 +230,17 @@ class EntryRun:
         ]
 
     def _old_compiled(self, mode: Mode, given: Given) -> Outcome | None:
+        """None if the compiler refused the old code, before the call or at it."""
         try:
             outcomes, _ = self._reference(mode)
         except RefusalError:
             return None
         accepted = [one for one, _ in self._accepted()]
-        return next(
+        found = next(
             outcome for one, outcome in zip(accepted, outcomes, strict=True) if one is given
         )
+        is_refused = found.failure is not None and self.compiler.refuses(found.failure)
+        return None if is_refused else found
 
     def _reference(self, mode: Mode) -> tuple[list[Outcome], Log]:
         """The old code in the forgiving mode of the same backend."""
@@ -312,8 +320,9 @@ def entry_runs(
     around: Surroundings, old: Version, new: Version, probed: Version
 ) -> list[EntryRun] | None:
     """One run for each entry, from equal weights; `None` if they are not the same entries."""
-    names = [(entry.kind, entry.name) for entry in old.entries]
-    if names != [(entry.kind, entry.name) for entry in new.entries]:
+    before, after, again = (_judged(version) for version in (old, new, probed))
+    names = [(entry.kind, entry.name) for entry in before]
+    if names != [(entry.kind, entry.name) for entry in after]:
         return None
     for version in (old, new, probed):
         if version is not old:
@@ -324,20 +333,33 @@ def entry_runs(
         Subject, streams=around.streams, stage=around.stage, gradients=settings.gradients
     )
     runs = []
-    for entries in zip(old.entries, new.entries, probed.entries, strict=True):
-        before, after, again = (_on_device(entry, around.device) for entry in entries)
-        copy_weights(before.target, after.target)
-        copy_weights(before.target, again.target)
+    for entries in zip(before, after, again, strict=True):
+        first, second, third = (_on_device(entry, around.device) for entry in entries)
+        copy_weights(first.target, second.target)
+        copy_weights(first.target, third.target)
         runs.append(
             EntryRun(
                 around,
-                subject(old, before),
-                subject(new, after),
-                subject(probed, again),
+                subject(old, first),
+                subject(new, second),
+                subject(probed, third),
                 settings,
             )
         )
     return runs
+
+
+def _judged(version: Version) -> list[Entry]:
+    """A scripted function beside other entries is a helper of theirs: it is run with them,
+    unless the module makes inputs for it by name."""
+    if all(entry.kind is RegionKind.SCRIPT for entry in version.entries):
+        return version.entries
+    return [entry for entry in version.entries if not _is_helper(version, entry)]
+
+
+def _is_helper(version: Version, entry: Entry) -> bool:
+    own = any(f"make_inputs_{name}" in version.namespace for name in entry.names)
+    return entry.kind is RegionKind.SCRIPT and entry.target.owner is None and not own
 
 
 def _on_device(entry: Entry, device: str) -> Entry:

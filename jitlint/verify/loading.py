@@ -10,7 +10,7 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import torch
 from jitlint.verify import probes
 from jitlint.verify.outcome import Streams, seed_everything
 from jitlint.verify.recorder import Entry, Recorder
+from jitlint.verify.scripting import Unit
 from jitlint.verify.state import Globals
 
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
@@ -37,6 +38,7 @@ class Version:
     lines: list[str]
     recorder: Recorder
     globals: Globals
+    scripts: Unit = field(default_factory=Unit)
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -49,6 +51,7 @@ class Version:
     def activate(self) -> None:
         """Both versions have one name: imports and source look-ups find this one."""
         sys.modules[self.module.__name__] = self.module
+        self.scripts.activate()
         size = sum(map(len, self.lines))
         linecache.cache[self.path] = (size, None, self.lines, self.path)
 
@@ -112,6 +115,8 @@ def load(
     coverage = probes.instrument(tree, text, tests)
     module.__dict__[probes.PROBE] = coverage.probe
     recorder = Recorder(module.__dict__)
+    scripts = Unit()
+    scripts.activate()
     lines = text.splitlines(keepends=True)
     linecache.cache[str(path)] = (len(text), None, lines, str(path))
     try:
@@ -123,7 +128,8 @@ def load(
             exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         raise LoadError(_explain(error, str(path))) from error
-    return Version(module, str(path), lines, recorder, Globals(module.__dict__)), coverage
+    version = Version(module, str(path), lines, recorder, Globals(module.__dict__), scripts)
+    return version, coverage
 
 
 def forget_aliases(name: str) -> None:

@@ -15,6 +15,7 @@ import torch
 import torch._dynamo
 
 from jitlint.region import RegionKind
+from jitlint.verify import scripting
 from jitlint.verify.inputs import Arguments
 from jitlint.verify.state import Target
 
@@ -64,6 +65,7 @@ class Recorder:
             (torch._dynamo, "optimize", self._optimize),
             (torch.jit, "trace", self._trace),
             (torch.export, "export", self._export),
+            (torch.jit, "script", self._script),
         ]
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,6 +124,21 @@ class Recorder:
             return Exported(mod)
 
         return export
+
+    def _script(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What TorchScript refuses goes on as Python: the old version may be refused."""
+
+        def script(obj: Any, optimize: Any = None, _frames_up: int = 0, **options: Any) -> Any:
+            if not self._active or _called_by_framework():
+                return original(obj, optimize, _frames_up + 1, **options)
+            if not isinstance(obj, torch.jit.ScriptFunction | torch.jit.ScriptModule):
+                self._record(RegionKind.SCRIPT, obj, {})
+            try:
+                return scripting.script(obj, _frames_up + 1)
+            except Exception:
+                return obj
+
+        return script
 
     def _record(
         self,

@@ -1,0 +1,1 @@
+"""Rules for code that `torch.jit.script` compiles."""
