@@ -573,10 +573,8 @@ def _unknown_method(frame: Frame, receiver: Value, name: str, arguments: Argumen
     if name == "size":
         return SHAPE if arguments.positional else Sequence(SHAPE)
     if table.is_tensor_only(name):
-        operator = table.method(name)
-        if operator is not None:
-            tensor = ASSUMED_TENSOR if name in ARRAY_METHODS else TENSOR
-            return operator_result(operator, f"torch.Tensor.{name}", arguments.after(tensor))
+        tensor = ASSUMED_TENSOR if name in ARRAY_METHODS else TENSOR
+        return _tensor_method(frame, tensor, name, arguments)
     return _unknown_callee(arguments)
 
 
@@ -852,7 +850,9 @@ def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     return Partial(function, tuple(rest), tuple(arguments.keywords.items()))
 
 
-@handles("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap")
+@handles(
+    *("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap", "builtins.staticmethod"),
+)
 def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return _first(arguments)
 

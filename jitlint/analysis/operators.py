@@ -11,6 +11,7 @@ from jitlint.analysis.values import (
     UNKNOWN,
     Dict,
     External,
+    Framework,
     Instance,
     Optional,
     Read,
@@ -144,8 +145,9 @@ def traits_of(values: Iterable[Value]) -> dict[str, Any]:
     given = [_present(value) for value in values]
     tensors = [value for value in given if isinstance(value, Tensor)]
     is_known = all(isinstance(value, Tensor | Static | External) for value in given)
-    grads = {tensor.grad for tensor in tensors}
-    devices = {tensor.device for tensor in tensors}
+    arrays = [tensor for tensor in tensors if tensor.framework is Framework.NUMPY]
+    grads = {False if tensor in arrays else tensor.grad for tensor in tensors}
+    devices = {"cpu" if tensor in arrays else tensor.device for tensor in tensors}
     grad = True if True in grads else (False if grads == {False} and is_known else None)
     return {
         "assumed": bool(tensors) and all(tensor.assumed for tensor in tensors),

@@ -10,7 +10,7 @@ from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
 from ._arguments import HALF, Argument, Trouble, trouble
-from ._kernels import may_write, parameters_of
+from ._kernels import UFUNCS, body_of, may_write, parameters_of
 from ._scopes import gradients_are_off, tape_records
 from ._withheld import Withheld
 
@@ -51,7 +51,9 @@ class Bridges:
                 raise Withheld(HIDDEN)
             node = argument.node.value
             replacements[node] = self.bridged(node, argument.value, argument.parameter)
-        safety = Safety.SAFE if self.is_safe else Safety.UNSAFE
+        # without signatures a ufunc takes tensors as soon as it has a loop for their dtype
+        is_safe = self.is_safe and self.kernel.maker not in UFUNCS
+        safety = Safety.SAFE if is_safe else Safety.UNSAFE
         shown = ", ".join(f"`{self._code(new)}`" for new in replacements.values())
         return Fix(safety, f"Pass {shown}", replacements)
 
@@ -150,8 +152,6 @@ def method(node: cst.BaseExpression, *names: str) -> cst.Call:
 
 
 def _uses_as_array(kernel: Kernel, parameter: str) -> bool:
-    from ._kernels import body_of
-
     info = body_of(kernel)
     return info is None or _is_array_in(info.node.body, parameter)
 

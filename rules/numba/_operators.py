@@ -15,7 +15,7 @@ from jitlint.rule import Context
 
 from ..tracing._scope import function_of, names_written  # noqa: TID252
 from ._arguments import Argument, arguments_of
-from ._kernels import UFUNCS, may_write
+from ._kernels import UFUNCS, Taking, may_write, taking
 from ._results import Result, Width, result_of, returns_nothing
 from ._withheld import Withheld
 
@@ -33,6 +33,7 @@ MUTATES = "the kernel writes into its argument and returns a value as well"
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 TO_TENSOR = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
 CASTS = frozenset({"to", "float", "type_as", "type", "double", "half"})
+LINE_LENGTH = 100
 ARRAY_STEPS = frozenset({"numpy", "cpu", "contiguous"})
 
 
@@ -65,9 +66,9 @@ class Place:
 
     def before_or_after(self) -> tuple[cst.BaseStatement, bool]:
         """Where new functions go: behind the kernel, else in front of what calls it."""
-        for statement in self.module.body:
-            if isinstance(statement, cst.FunctionDef) and statement.name.value == self.name:
-                return statement, True
+        for each in self.module.body:
+            if isinstance(each, cst.FunctionDef) and each.name.value == self.name:
+                return each, True
         statement: cst.CSTNode = self.call.node
         parents = parents_of(self.module)
         while parents[statement] is not self.module:
@@ -96,15 +97,14 @@ def operator_fix(call: Call, kernel: Kernel, ctx: Context) -> Fix:
         raise Withheld(NO_RESULT)
     if kernel.maker in UFUNCS and len(tensors) > 1:
         raise Withheld(NO_RESULT)
-    uses = list(_ways_back(place))
-    if result.width is Width.WIDENED and not all(_is_cast(each, place) for each, _ in uses):
-        raise Withheld(WIDENED)
     operator = f"{place.name}_op"
     edits: dict[cst.CSTNode, Replacement] = {}
     called = _called(place, operator, parameters)
-    for node, new in uses:
+    for node, new in _ways_back(place):
+        if result.width is Width.WIDENED and not _is_cast(node, place):
+            raise Withheld(WIDENED)
         edits[node] = called if new is None else new
-    if call.node not in edits:
+    if all(isinstance(new, cst.Name) for new in edits.values()):
         edits[call.node] = called
     definition = _with_result(place, operator, parameters, result)
     return _fix(place, operator, definition, edits)
@@ -210,7 +210,9 @@ def _tensor_of(node: cst.BaseExpression, place: Place) -> cst.BaseExpression:
     """`x` of `x.cpu().numpy()`; a `.detach()` stays, as the gradient is meant to end there."""
     value = place.call.value_of(node)
     if isinstance(value, Tensor) and value.framework is Framework.TORCH:
-        return node
+        if taking(place.kernel) is Taking.CONVERTS:
+            return node
+        raise Withheld(NOT_TYPED)  # only a number could be passed as it is
     inner, steps = node, 0
     while (
         isinstance(inner, cst.Call)
@@ -312,21 +314,30 @@ def _head(place: Place, operator: str, parameters: list[Parameter], mutated: lis
 
 
 def _with_result(place: Place, operator: str, parameters: list[Parameter], result: Result) -> str:
-    passed = ", ".join(
-        f"{each.name}.detach().cpu().contiguous().numpy()" if each.is_tensor else each.name
-        for each in parameters
-    )
+    """The operator and its fake, for a kernel that returns a new array."""
     names = ", ".join(each.name for each in parameters)
-    maker = "as_tensor" if place.kernel.maker in UFUNCS else "from_numpy"
     like = result.like
     return (
         _head(place, operator, parameters, [])
-        + f"    result = torch.{maker}({place.name}({passed}))\n"
+        + _result_line(place, parameters)
         + f"    return result.to(dtype={like}.dtype, device={like}.device)\n\n\n"
         + f"@{operator}.register_fake\n"
         + f"def _({names}):\n"
         + f"    return torch.empty({like}.shape, dtype={like}.dtype, device={like}.device)\n"
     )
+
+
+def _result_line(place: Place, parameters: list[Parameter]) -> str:
+    passed = [
+        f"{each.name}.detach().cpu().contiguous().numpy()" if each.is_tensor else each.name
+        for each in parameters
+    ]
+    maker = "as_tensor" if place.kernel.maker in UFUNCS else "from_numpy"
+    line = f"    result = torch.{maker}({place.name}({', '.join(passed)}))\n"
+    if len(line) <= LINE_LENGTH:
+        return line
+    arguments = "".join(f"            {each},\n" for each in passed)
+    return f"    result = torch.{maker}(\n        {place.name}(\n{arguments}        )\n    )\n"
 
 
 def _in_place(place: Place, parameters: list[Parameter], written: list[str]) -> Fix:

@@ -56,7 +56,9 @@ class NumbaTensorArgument(Rule):
     ## Measured
     numba 0.68.0, torch 2.13.0, tensorflow 2.21.0: `jit(forceobj=True)` accepts every tensor;
     a ufunc with signatures does so through `__array__` (a note), but raises for a tensor that
-    requires a gradient and for bfloat16; a list of arrays is accepted.
+    requires a gradient and for bfloat16; a list of arrays is accepted. A ufunc without
+    signatures refuses a tensor only until it has compiled a loop for its dtype: which call
+    comes first decides, so that its fix is unsafe, and gives an array.
 
     ## References
     - https://numba.readthedocs.io/en/stable/reference/types.html
