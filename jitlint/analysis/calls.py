@@ -13,7 +13,7 @@ from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct
-from jitlint.analysis.operators import provenance, traits_of
+from jitlint.analysis.operators import leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -266,7 +266,7 @@ DIFFERENTIABLE = ("float", "bfloat", "complex")
 
 def _created(arguments: Arguments) -> dict[str, Any]:
     """Traits of a tensor that no other tensor goes into: a new leaf, on the CPU by default."""
-    if not all(isinstance(value, PLAIN) for value in arguments.all()):
+    if not all(isinstance(value, Static | External) for value in leaves_of(arguments.all())):
         return {}
     wanted = arguments.keywords.get("requires_grad")
     device = arguments.keywords.get("device", Static("cpu"))
@@ -276,9 +276,6 @@ def _created(arguments: Arguments) -> dict[str, Any]:
         else (None if wanted is not None else False),
         "device": _device(device),
     }
-
-
-PLAIN = (Static, Sequence, Tuple, External)
 
 
 def _device(value: Value) -> str | None:
@@ -395,7 +392,7 @@ def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Argumen
         return frame.machine.attribute(frame, receiver, "shape")
     if name in ("to", "type"):
         return _cast(receiver, arguments)
-    if name == "numpy":
+    if name in ("numpy", "__array__"):
         return replace(receiver, framework=Framework.NUMPY, assumed=False, grad=False)
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
     if receiver.framework is not Framework.TORCH:

@@ -1,7 +1,7 @@
 """What Python's operators do to abstract values."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -137,12 +137,24 @@ def _tensor_arithmetic(name: str, left: Value, right: Value) -> Tensor:
     )
 
 
+def leaves_of(values: Iterable[Value]) -> Iterator[Value]:
+    """The values, and what is in those that are containers, as an operator sees them."""
+    for value in values:
+        match _present(value):
+            case Tuple(items):
+                yield from leaves_of(items)
+            case Sequence(element):
+                yield from leaves_of((element,))
+            case present:
+                yield present
+
+
 def traits_of(values: Iterable[Value]) -> dict[str, Any]:
     """What a tensor that is computed from these values has of its operands.
 
     A scalar follows the tensors; a value that nothing is known of may be anything.
     """
-    given = [_present(value) for value in values]
+    given = list(leaves_of(values))
     tensors = [value for value in given if isinstance(value, Tensor)]
     is_known = all(isinstance(value, Tensor | Static | External) for value in given)
     arrays = [tensor for tensor in tensors if tensor.framework is Framework.NUMPY]
