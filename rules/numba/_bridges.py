@@ -120,13 +120,7 @@ class Bridges:
         self, node: cst.BaseExpression, value: Value, parameter: str
     ) -> cst.BaseExpression:
         if isinstance(node, cst.Tuple | cst.List) and isinstance(value, Tuple):
-            elements = [
-                each.with_changes(value=self.bridged(each.value, item, parameter))
-                if trouble(item) is not None
-                else each
-                for each, item in zip(node.elements, value.items, strict=True)
-            ]
-            return node.with_changes(elements=elements)
+            return self._literal(node, value, parameter)
         if isinstance(value, Tuple) and not all(trouble(item) for item in value.items):
             raise Withheld(MIXED)
         element = element_of(value)
@@ -135,6 +129,21 @@ class Bridges:
         name = cst.Name("each")
         clause = cst.CompFor(target=name, iter=node)
         return cst.ListComp(self.bridged(name, element, parameter), clause)
+
+    def _literal(
+        self, node: cst.Tuple | cst.List, value: Tuple, parameter: str
+    ) -> cst.BaseExpression:
+        """Element by element; Numba's lists are of one type, its tuples of any."""
+        is_mixed = isinstance(node, cst.List) and not all(map(trouble, value.items))
+        if is_mixed or any(isinstance(each, cst.StarredElement) for each in node.elements):
+            raise Withheld(MIXED)
+        elements = [
+            each.with_changes(value=self.bridged(each.value, item, parameter))
+            if trouble(item) is not None
+            else each
+            for each, item in zip(node.elements, value.items, strict=True)
+        ]
+        return node.with_changes(elements=elements)
 
     def _code(self, node: cst.CSTNode) -> str:
         return " ".join(self.ctx.module.code_for_node(node).split())

@@ -29,6 +29,7 @@ WIDENED = (
     "tensor's own dtype: cast the result, or write the kernel's constants as np.float32"
 )
 NOT_BACK = "the result does not go straight back into a tensor (torch.from_numpy)"
+TAKEN = "the name that the new function would get is taken"
 MUTATES = "the kernel writes into its argument and returns a value as well"
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 TO_TENSOR = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
@@ -142,7 +143,9 @@ def _fix(
     edits: dict[cst.CSTNode, Replacement],
     title: str = "",
 ) -> Fix:
-    if not place.has(name):
+    if place.has(name):
+        _check_same(place, definition)
+    else:
         anchor, is_behind = place.before_or_after()
         new = cst.parse_module(definition).body
         first = new[0].with_changes(leading_lines=_blank(2))
@@ -152,6 +155,12 @@ def _fix(
         else:
             edits.update(_in_front(anchor, [first, *rest], edits))
     return Fix(Safety.UNSAFE, title or f"Call it as the operator `{name}`", edits, ("torch",))
+
+
+def _check_same(place: Place, definition: str) -> None:
+    """An earlier fix has written it; anything else of this name is not ours to call."""
+    if definition.partition("\n\n\n")[0] not in place.module.code:
+        raise Withheld(TAKEN)
 
 
 def _in_front(
@@ -168,9 +177,7 @@ def _in_front(
         assert isinstance(changed, cst.BaseStatement)
         edited = changed
     edits.clear()
-    first = new[0].with_changes(leading_lines=getattr(anchor, "leading_lines", _blank(2)))
-    edited = edited.with_changes(leading_lines=_blank(2))
-    return {anchor: cst.FlattenSentinel([first, *new[1:], edited])}
+    return {anchor: cst.FlattenSentinel([*new, edited])}
 
 
 def _blank(count: int) -> list[cst.EmptyLine]:
