@@ -12,6 +12,7 @@ from jitlint.analysis.values import (
     Class,
     Dict,
     External,
+    ExternalInstance,
     Framework,
     Function,
     Instance,
@@ -37,12 +38,12 @@ TYPES: dict[str, Value] = {
     "torch.LongTensor": TENSOR,
     "torch.cuda.FloatTensor": TENSOR,
     "torch.cuda.LongTensor": TENSOR,
-    "torch.nn.Parameter": TENSOR,
-    "torch.nn.parameter.Parameter": TENSOR,
+    "torch.nn.Parameter": Tensor(grad=True),
+    "torch.nn.parameter.Parameter": Tensor(grad=True),
     "numpy.ndarray": NUMPY_ARRAY,
     "numpy.typing.NDArray": NUMPY_ARRAY,
     "tensorflow.Tensor": Tensor(framework=Framework.TENSORFLOW),
-    "torch.Size": Sequence(STATIC),
+    "torch.Size": Sequence(STATIC, "torch.Size"),
     "torch.device": STATIC,
     "torch.dtype": STATIC,
     "builtins.bool": STATIC,
@@ -95,7 +96,10 @@ def _named(frame: Frame, node: cst.BaseExpression) -> Value:
         value = evaluate(frame, node)
     match value:
         case External(name):
-            return TYPES.get(name, UNKNOWN)
+            if name in TYPES:
+                return TYPES[name]
+            is_layer = frame.machine.torch.module(name) is not None
+            return ExternalInstance(name) if is_layer else UNKNOWN
         case Class(info):
             return STATIC if frame.machine.is_enum(info) else Instance(info)
         case Function() | Instance():

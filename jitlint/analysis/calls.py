@@ -3,6 +3,7 @@
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import libcst as cst
 
@@ -12,10 +13,12 @@ from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct
-from jitlint.analysis.operators import provenance
+from jitlint.analysis.operators import leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
+    ASSUMED_TENSOR,
     BOOL_TENSOR,
+    MISSING,
     NONE,
     SHAPE,
     STATIC,
@@ -162,7 +165,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
 def _unknown_callee(arguments: Arguments) -> Value:
     """A callee that nothing is known of, given a tensor first, returns a tensor."""
     if arguments.positional and is_tensor(arguments.positional[0]):
-        return TENSOR
+        return ASSUMED_TENSOR
     return UNKNOWN
 
 
@@ -211,7 +214,8 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return _tensor_result(operator, arguments, has_dim)
         case Returns.TENSORS:
             items = operator.items or (2 if has_dim and operator.with_dim else None)
-            return Tuple((TENSOR,) * items) if items else Sequence(TENSOR)
+            tensor = Tensor(**traits_of(arguments.all()))
+            return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
             return Static(source=Source.DATA, read=Read(name, operator.reads or ""))
         case Returns.SIZE:
@@ -250,9 +254,38 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
             dtype = None if dtype == "float" else dtype
     requested = arguments.keywords.get("dtype")
     if isinstance(requested, External):
-        dtype = requested.name.removeprefix("torch.")
+        dtype = _dtype_name(requested.name)
         is_bool = dtype == "bool"
-    return Tensor(is_bool, rank, False, Framework.TORCH, dtype)
+    traits = traits_of(arguments.all())
+    if not tensors:
+        traits |= _created(arguments)
+    if is_bool or (dtype is not None and not dtype.startswith(DIFFERENTIABLE)):
+        traits["grad"] = False
+    return Tensor(is_bool, rank, False, Framework.TORCH, dtype, **traits)
+
+
+DIFFERENTIABLE = ("float", "bfloat", "complex")
+
+
+def _created(arguments: Arguments) -> dict[str, Any]:
+    """Traits of a tensor that no other tensor goes into: a new leaf, on the CPU by default."""
+    if not all(isinstance(value, Static | External) for value in leaves_of(arguments.all())):
+        return {}
+    wanted = arguments.keywords.get("requires_grad")
+    device = arguments.keywords.get("device", Static("cpu"))
+    return {
+        "grad": wanted.const
+        if isinstance(wanted, Static) and wanted.const is not MISSING
+        else (None if wanted is not None else False),
+        "device": _device(device),
+    }
+
+
+def _device(value: Value) -> str | None:
+    """ "cpu" of `device="cpu"`; None where the device is not a constant."""
+    if isinstance(value, Static) and isinstance(value.const, str):
+        return value.const.partition(":")[0]
+    return None
 
 
 def _elementwise_rank(arguments: Arguments) -> int | None:
@@ -283,9 +316,29 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if operator is None:
         return UNKNOWN
     result = operator_result(operator, name, arguments)
-    if isinstance(result, Tensor) and name.startswith("numpy."):
-        return replace(result, framework=Framework.NUMPY)
-    return result
+    return _of_framework(result, Framework.NUMPY) if name.startswith("numpy.") else result
+
+
+def _of_framework(value: Value, framework: Framework) -> Value:
+    """The same result, of another framework's making."""
+    match value:
+        case Tensor():
+            grad = value.grad if framework is Framework.TORCH else False
+            return replace(value, framework=framework, assumed=False, grad=grad)
+        case Tuple(items):
+            return Tuple(tuple(_of_framework(item, framework) for item in items))
+        case Sequence(element):
+            return replace(value, element=_of_framework(element, framework))
+    return value
+
+
+DTYPE_ALIASES = {"half": "float16", "float": "float32", "double": "float64", "bool_": "bool"}
+
+
+def _dtype_name(dotted: str) -> str:
+    """`torch.half` and `numpy.float16` are "float16"."""
+    name = dotted.rpartition(".")[2]
+    return DTYPE_ALIASES.get(name, name)
 
 
 MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"}
@@ -333,27 +386,48 @@ def call_method(
 def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Arguments) -> Value:
     operator = frame.machine.torch.method(name)
     if operator is None:
-        return TENSOR if receiver.framework is Framework.NUMPY else UNKNOWN
+        if receiver.framework is not Framework.NUMPY:
+            return UNKNOWN
+        return _cast(receiver, arguments) if name == "astype" else NUMPY_ARRAY
     if name == "size" or (operator.returns is Returns.SIZE and name == "stride"):
-        return SHAPE if arguments.positional or arguments.keywords else Sequence(SHAPE)
+        if arguments.positional or arguments.keywords:
+            return SHAPE
+        return frame.machine.attribute(frame, receiver, "shape")
     if name in ("to", "type"):
         return _cast(receiver, arguments)
-    if name == "numpy":
-        return replace(receiver, framework=Framework.NUMPY)
+    if name in ("numpy", "__array__"):
+        return replace(receiver, framework=Framework.NUMPY, assumed=False, grad=False)
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
-    if isinstance(result, Tensor):
-        result = replace(result, framework=receiver.framework)
+    if receiver.framework is not Framework.TORCH:
+        return _of_framework(result, receiver.framework)
+    if isinstance(result, Tensor) and name in TRAITS:
+        return replace(result, **TRAITS[name])
     return result
 
 
+NUMPY_ARRAY = Tensor(framework=Framework.NUMPY)
+TRAITS: dict[str, dict[str, Any]] = {
+    "cpu": {"device": "cpu"},
+    "cuda": {"device": "cuda"},
+    "detach": {"grad": False},
+    "detach_": {"grad": False},
+    "requires_grad_": {"grad": None},
+}
+"""Methods that set a trait of their tensor."""
+
+
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
+    result = replace(receiver, maybe=False)
     for value in arguments.all():
-        if isinstance(value, External) and value.name.startswith("torch."):
-            dtype = value.name.removeprefix("torch.")
-            return replace(receiver, is_bool=dtype == "bool", dtype=dtype, maybe=False)
-        if not isinstance(value, Static):
-            return replace(receiver, is_bool=None, dtype=None, maybe=False)
-    return replace(receiver, maybe=False)
+        if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
+            dtype = _dtype_name(value.name)
+            grad = receiver.grad if dtype.startswith(DIFFERENTIABLE) else False
+            result = replace(result, is_bool=dtype == "bool", dtype=dtype, grad=grad)
+        elif isinstance(value, Static) and isinstance(value.const, str):
+            result = replace(result, device=_device(value))
+        elif not isinstance(value, Static) or value.const is MISSING:
+            result = replace(result, is_bool=None, dtype=None, device=None)
+    return result
 
 
 def _static_method(receiver: Static, name: str) -> Value:
@@ -458,7 +532,7 @@ def _inherited_method(
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments)
         case "parameters" | "buffers":
-            return Sequence(TENSOR)
+            return Sequence(Tensor(grad=name == "parameters"))
         case "named_parameters" | "named_buffers":
             return Sequence(Tuple((STATIC, TENSOR)))
         case "state_dict":
@@ -489,7 +563,7 @@ def _module_method(
         case "children":
             return Tuple(receiver.children)
         case "parameters":
-            return Sequence(TENSOR)
+            return Sequence(Tensor(grad=True))
     return receiver if name in KEEPS_MODULE else UNKNOWN
 
 
@@ -499,10 +573,21 @@ def _unknown_method(frame: Frame, receiver: Value, name: str, arguments: Argumen
     if name == "size":
         return SHAPE if arguments.positional else Sequence(SHAPE)
     if table.is_tensor_only(name):
-        operator = table.method(name)
-        if operator is not None:
-            return operator_result(operator, f"torch.Tensor.{name}", arguments.after(TENSOR))
+        tensor = ASSUMED_TENSOR if name in ARRAY_METHODS else TENSOR
+        return _tensor_method(frame, tensor, name, arguments)
     return _unknown_callee(arguments)
+
+
+ARRAY_METHODS = frozenset(
+    {
+        *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
+        *("diagonal", "dot", "flatten", "item", "max", "mean", "min", "nonzero", "prod", "put"),
+        *("ravel", "repeat", "reshape", "resize", "round", "size", "squeeze", "std", "sum"),
+        *("swapaxes", "take", "tolist", "trace", "transpose", "var", "view"),
+    }
+)
+"""Methods that an array of NumPy has as well (numpy 2.4): they tell a tensor from a plain
+value, but not from an array."""
 
 
 # -- builtins and other functions that need more than a table row ---------------------------
@@ -672,8 +757,9 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
             _observe_frozen_choice(frame, [element], node)
         return element
     _observe_frozen_choice(frame, values, node)
-    if any(is_tensor(value) for value in values):
-        return TENSOR
+    tensors = [value for value in values if is_tensor(value)]
+    if tensors:
+        return Tensor(framework=tensors[0].framework, **traits_of(values))
     statics = [value for value in values if isinstance(value, Static)]
     if len(statics) == len(values) and statics:
         source, read = provenance(*statics)
@@ -764,7 +850,9 @@ def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     return Partial(function, tuple(rest), tuple(arguments.keywords.items()))
 
 
-@handles("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap")
+@handles(
+    *("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap", "builtins.staticmethod"),
+)
 def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return _first(arguments)
 
@@ -781,8 +869,11 @@ def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.BaseEx
 
 @handles("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
 def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    return replace(value, maybe=False) if isinstance(value, Tensor) else TENSOR
+    value = arguments.get(0, "data") or UNKNOWN
+    tensor = value if isinstance(value, Tensor) else TENSOR
+    wanted = arguments.get(1, "requires_grad") or Static(not name.endswith("Buffer"))
+    grad = wanted.const if isinstance(wanted, Static) and isinstance(wanted.const, bool) else None
+    return replace(tensor, maybe=False, assumed=False, framework=Framework.TORCH, grad=grad)
 
 
 @handles("torch.cond")

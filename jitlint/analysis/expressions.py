@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -483,7 +483,7 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
     if tensor.rank == 1 and len(index) == 1:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
-    return Tensor(tensor.is_bool, rank, tensor.maybe, tensor.framework, tensor.dtype)
+    return replace(tensor, rank=rank)
 
 
 def _tuple_item(items: tuple[Value, ...], index: list[Value | None]) -> Value:

@@ -21,6 +21,7 @@ from jitlint.analysis.values import (
     SHAPE,
     STATIC,
     TENSOR,
+    TORCH_SIZE,
     UNKNOWN,
     BoundMethod,
     Choice,
@@ -30,6 +31,7 @@ from jitlint.analysis.values import (
     External,
     ExternalInstance,
     ExternalMethod,
+    Framework,
     Function,
     Instance,
     Kernel,
@@ -275,13 +277,13 @@ class Machine:
             case Static():
                 return Static(source=receiver.source)
             case ExternalInstance():
-                return ExternalMethod(receiver, name)
+                return PARAMETERS.get(name) or ExternalMethod(receiver, name)
         return self._unknown_attribute(name)
 
     def _tensor_attribute(self, receiver: Tensor, name: str) -> Value:
         kind = self.torch.attribute(name)
         if name == "shape":
-            return Sequence(SHAPE)
+            return _shape_of(receiver)
         match kind:
             case Returns.SIZE:
                 return SHAPE if name != "ndim" else STATIC
@@ -289,7 +291,8 @@ class Machine:
                 return STATIC
             case Returns.TENSOR:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
-                return Tensor(receiver.is_bool, rank, False, receiver.framework, receiver.dtype)
+                grad = False if name == "data" else receiver.grad
+                return replace(receiver, rank=rank, maybe=False, grad=grad)
         return ExternalMethod(receiver, name)
 
     def _unknown_attribute(self, name: str) -> Value:
@@ -676,6 +679,21 @@ METADATA = frozenset(
         *("is_leaf", "is_quantized", "is_meta", "itemsize", "nbytes", "names", "training"),
     }
 )
+
+
+PARAMETERS = {
+    "weight": Tensor(grad=True),
+    "bias": Tensor(grad=True),
+    "running_mean": Tensor(grad=False),
+    "running_var": Tensor(grad=False),
+}
+"""Attributes of a framework's layers that are tensors."""
+
+
+def _shape_of(tensor: Tensor) -> Value:
+    """A torch.Size where it is known that a tensor of torch is asked."""
+    is_torch = tensor.framework is Framework.TORCH and not (tensor.assumed or tensor.maybe)
+    return TORCH_SIZE if is_torch else Sequence(SHAPE)
 
 
 def _of_any_call(value: Value) -> Value:

@@ -1,7 +1,8 @@
 """What Python's operators do to abstract values."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from jitlint.analysis.values import (
@@ -9,6 +10,8 @@ from jitlint.analysis.values import (
     STATIC,
     UNKNOWN,
     Dict,
+    External,
+    Framework,
     Instance,
     Optional,
     Read,
@@ -77,7 +80,7 @@ def compare(name: str, left: Value, right: Value) -> Value:
         if name in ("Equal", "NotEqual") and isinstance(other, Tuple | Sequence | Dict):
             return STATIC
         result = _tensor_arithmetic(name, left, right)
-        return Tensor(True, result.rank, result.maybe, result.framework, "bool")
+        return replace(result, is_bool=True, dtype="bool", grad=False)
     if isinstance(left, Static) and isinstance(right, Static):
         return fold(name, left, right)
     sources = [side for side in (left, right) if isinstance(side, Static)]
@@ -138,7 +141,39 @@ def _tensor_arithmetic(name: str, left: Value, right: Value) -> Tensor:
         maybe=all(t.maybe for t in tensors if isinstance(t, Tensor)),
         framework=first.framework,
         dtype=_promoted(name, left, right),
+        **traits_of((left, right)),
     )
+
+
+def leaves_of(values: Iterable[Value]) -> Iterator[Value]:
+    """The values, and what is in those that are containers, as an operator sees them."""
+    for value in values:
+        match _present(value):
+            case Tuple(items):
+                yield from leaves_of(items)
+            case Sequence(element):
+                yield from leaves_of((element,))
+            case present:
+                yield present
+
+
+def traits_of(values: Iterable[Value]) -> dict[str, Any]:
+    """What a tensor that is computed from these values has of its operands.
+
+    A scalar follows the tensors; a value that nothing is known of may be anything.
+    """
+    given = list(leaves_of(values))
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    is_known = all(isinstance(value, Tensor | Static | External) for value in given)
+    arrays = [tensor for tensor in tensors if tensor.framework is Framework.NUMPY]
+    grads = {False if tensor in arrays else tensor.grad for tensor in tensors}
+    devices = {"cpu" if tensor in arrays else tensor.device for tensor in tensors}
+    grad = True if True in grads else (False if grads == {False} and is_known else None)
+    return {
+        "assumed": bool(tensors) and all(tensor.assumed for tensor in tensors),
+        "grad": grad,
+        "device": devices.pop() if len(devices) == 1 and is_known else None,
+    }
 
 
 def _promoted(name: str, left: Value, right: Value) -> str | None:

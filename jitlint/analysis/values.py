@@ -95,7 +95,9 @@ class Tensor(Value):
 
     `is_bool` and `rank` (0, 1, or None for unknown or more) are None when not known;
     `dtype` is a torch name such as "float32" when known. `maybe`: on another path it is
-    something else.
+    something else. `assumed`: convention says so (an unknown function that is given a tensor
+    returns one), which is no evidence of the framework. `grad`: whether autograd follows it;
+    `device`: "cpu" or "cuda", when known.
     """
 
     is_bool: bool | None = None
@@ -103,6 +105,9 @@ class Tensor(Value):
     maybe: bool = False
     framework: Framework = Framework.TORCH
     dtype: str | None = None
+    assumed: bool = False
+    grad: bool | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +154,13 @@ class Tuple(Compound):
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Compound):
-    """A list, set, iterator or tuple of unknown length, with the join of its elements."""
+    """A list, set, iterator or tuple of unknown length, with the join of its elements.
+
+    `cls` is the dotted name of its class where that matters, such as "torch.Size".
+    """
 
     element: Value
+    cls: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +282,8 @@ FALSE = Static(False)
 TENSOR = Tensor()
 BOOL_TENSOR = Tensor(is_bool=True, dtype="bool")
 SHAPE = Static(source=Source.SHAPE)
+TORCH_SIZE = Sequence(SHAPE, "torch.Size")
+ASSUMED_TENSOR = Tensor(assumed=True)
 
 CHOOSABLE = (Function, BoundMethod, Instance, ExternalInstance, Class, Partial, Kernel, Choice)
 MAX_OPTIONS = 8
@@ -316,6 +327,9 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
             maybe=a.maybe or b.maybe,
             framework=a.framework,
             dtype=a.dtype if a.dtype == b.dtype else None,
+            assumed=(a.assumed and b.assumed) or a.framework is not b.framework,
+            grad=a.grad if a.grad is b.grad else None,
+            device=a.device if a.device == b.device else None,
         )
     for left, right in ((a, b), (b, a)):
         if isinstance(left, Tensor) and isinstance(right, Static | Unknown):

@@ -64,6 +64,8 @@ class Compiler(Protocol):
     compared: frozenset[Aspect]
     # The code of the break that stands for a backend's failure.
     backend_failed: str
+    # Codes of breaks that the code asks for itself, such as by torch.compiler.disable.
+    asked_for: frozenset[str]
 
     def modes(self, options: Options) -> tuple[Mode, ...]: ...
 
@@ -79,3 +81,9 @@ class Compiler(Protocol):
 
     def refuses(self, failure: Failure) -> bool:
         """Whether the failure is the compiler's no, not an exception of the code."""
+
+    def has_no_reference(self, failure: Failure) -> bool:
+        """Whether nothing is known of what the refused code should have done."""
+
+    def reference(self) -> AbstractContextManager[None]:
+        """In force while the old code runs eagerly: cures what a compiler refuses there."""

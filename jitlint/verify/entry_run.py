@@ -18,7 +18,9 @@ from jitlint.verify.inputs import (
     requiring_grad,
 )
 from jitlint.verify.loading import Version
-from jitlint.verify.outcome import Aspect, Difference, Outcome, Streams, differences
+from jitlint.verify.numba_kernels import NumbaKernels
+from jitlint.verify.operators import OperatorCalls
+from jitlint.verify.outcome import Aspect, Difference, Failure, Outcome, Streams, differences
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
 from jitlint.verify.runs import Subject
@@ -31,7 +33,7 @@ from jitlint.verify.torch_trace import TorchTrace
 
 COMPILERS: dict[RegionKind, Compiler] = {
     compiler.kind: compiler
-    for compiler in (TorchCompile(), TorchExport(), TorchTrace(), TorchScript())
+    for compiler in (TorchCompile(), TorchExport(), TorchTrace(), TorchScript(), NumbaKernels())
 }
 NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of arguments"
 EAGER = "eager, not compiled"
@@ -171,10 +173,26 @@ class EntryRun:
         self.findings.compare((Aspect.OUTPUT, Aspect.MUTATION, Aspect.EXCEPTION, Aspect.PRINTED))
         if any(outcome.gradients for outcome in self.expected):
             self.findings.compare((Aspect.GRADIENT,))
-        actual = self.new.eagerly(self.givens)
+        operators = OperatorCalls()
+        with operators.recorded():
+            actual = self.new.eagerly(self.givens)
+        for fault in operators.faults(self.new.version.namespace):
+            self.findings.refute(f"{self.entry.name}: {fault}")
         for given, old, new in zip(self.givens, self.expected, actual, strict=True):
+            if old.failure is not None and self.compiler.refuses(old.failure):
+                self._judge_refused(given, old.failure, new)
+                continue
             for unlike in self._eager_differences(given, old, new):
                 self._differs(given, EAGER, unlike)
+
+    def _judge_refused(self, given: Given, refusal: Failure, new: Outcome) -> None:
+        """Old code that a compiler refuses where it runs, and with reason, has to fail still."""
+        if new.failure is not None or (given.reshaped and self.compiler.has_no_reference(refusal)):
+            return
+        if self.compiler.has_no_reference(refusal):
+            self.findings.doubt(f"{self._title(given, EAGER)}: no reference: {refusal}")
+        else:
+            self._differs(given, EAGER, Difference(Aspect.EXCEPTION, f"{refusal} became nothing"))
 
     def _compare_compiled(self, mode: Mode) -> None:
         accepted = self._accepted()
@@ -256,7 +274,8 @@ class EntryRun:
             before = Log(breaks=(refusal.broken,))
             self.findings.note(f"{mode.label} refused the old code: {refusal}")
         self.findings.count(before, after)
-        faults = break_faults(before, after, self.around.changed, self.compiler.backend_failed)
+        failed, asked_for = self.compiler.backend_failed, self.compiler.asked_for
+        faults = break_faults(before, after, self.around.changed, failed, asked_for)
         for fault in faults:
             self.findings.refute(f"{self.entry.name} ({mode.label}): {fault}")
 
@@ -283,7 +302,7 @@ class EntryRun:
 
     def _count(self) -> None:
         """A refuted entry still gets its counts, from the first mode."""
-        if self.findings.after != Log():
+        if self.findings.after != Log() or not self.modes:
             return
         mode = self.modes[0]
         try:
@@ -337,12 +356,13 @@ def entry_runs(
         first, second, third = (_on_device(entry, around.device) for entry in entries)
         copy_weights(first.target, second.target)
         copy_weights(first.target, third.target)
+        reference = COMPILERS[first.kind].reference
         runs.append(
             EntryRun(
                 around,
-                subject(old, first),
+                subject(old, first, reference=reference),
                 subject(new, second),
-                subject(probed, third),
+                subject(probed, third, reference=reference),
                 settings,
             )
         )

@@ -91,13 +91,21 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> frozenset[int]:
     )
 
 
-def break_faults(before: Log, after: Log, changed: frozenset[int], failed: str) -> Iterator[str]:
+def break_faults(
+    before: Log,
+    after: Log,
+    changed: frozenset[int],
+    failed: str,
+    asked_for: frozenset[str] = frozenset(),
+) -> Iterator[str]:
     """What the rewrite did wrong as to breaks. `failed` is the code of a backend's failure.
+
+    A break that the new code asks for may take the place of another, but not be added.
 
     After a whole frame fell back to eager, the rest of it was never tried, so that more
     breaks come to light when that is cured: only those on rewritten lines are new.
     """
-    known = {item.code for item in before.breaks}
+    known = {item.code for item in before.breaks} | asked_for
     for item in after.breaks:
         if item.code not in known and (item.code == failed or item.line in changed):
             yield f"a rewritten line breaks the graph: {_describe(item)}"

@@ -12,6 +12,7 @@ from jitlint.finding import Verdict
 from jitlint.verify.entry_run import EntryRun, Surroundings, entry_runs
 from jitlint.verify.findings import changed_lines
 from jitlint.verify.loading import LoadError, load, workplace
+from jitlint.verify.numba_kernels import host_entries
 from jitlint.verify.outcome import OutOfMemoryError, Streams
 from jitlint.verify.probes import Coverage
 from jitlint.verify.records import Options, Report, Request
@@ -55,6 +56,8 @@ class Judge:
         except LoadError as error:
             reason = f"the new module cannot be loaded: {error}"
             return Report(path, Verdict.REFUTED, reason, (), str(error))
+        for version in (old, probed, new):
+            version.entries.extend(host_entries(version))
         if not old.entries:
             return Report(path, Verdict.UNVERIFIED, NO_ENTRY)
         changed = changed_lines(old.lines, new.lines)
@@ -92,7 +95,7 @@ def _counts(runs: Sequence[EntryRun]) -> str:
     after = sum(len(run.findings.after.breaks) for run in runs)
     inputs = sum(run.findings.inputs for run in runs)
     parts = [_plural(len(runs), "entry", "entries"), _plural(inputs, "input", "inputs")]
-    parts.append(_plural(len(modes), "mode", "modes"))
+    parts += [_plural(len(modes), "mode", "modes")] if modes else []
     return f"{', '.join(parts)}; breaks {before} → {after}"
 
 

@@ -1,6 +1,7 @@
 """Calling an entry on a row of inputs, eagerly or compiled, and observing each call."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
@@ -22,10 +23,11 @@ class Subject:
     streams: Streams
     stage: Callable[[str], None]
     gradients: bool
+    reference: Callable[[], AbstractContextManager[None]] = nullcontext
     _compiled: dict[Mode, tuple[list[Outcome], Log] | RefusalError] = field(default_factory=dict)
 
     def eagerly(self, givens: Sequence[Given]) -> list[Outcome]:
-        with self.version.recorder.installed():
+        with self.version.recorder.installed(), self.reference():
             return self._row(givens, _as_it_is, None)
 
     def compiled(

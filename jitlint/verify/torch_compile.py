@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -82,6 +82,7 @@ class TorchCompile:
     strict: frozenset[Aspect] = frozenset()
     compared = frozenset(Aspect)
     backend_failed = BACKEND_FAILED
+    asked_for = frozenset({"GB0098"})
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return tuple(
@@ -104,6 +105,12 @@ class TorchCompile:
 
     def refuses(self, failure: Failure) -> bool:
         return failure.type.startswith(("torch._dynamo.exc.", "torch._inductor.exc."))
+
+    def has_no_reference(self, failure: Failure) -> bool:
+        return False
+
+    def reference(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def _mode(backend: str, whole: bool) -> Mode:

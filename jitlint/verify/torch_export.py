@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,7 @@ class TorchExport:
     # The exported program has parameters of its own, and prints nothing.
     compared = frozenset({Aspect.OUTPUT, Aspect.EXCEPTION})
     backend_failed = ""
+    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode("torch.export", whole=True),)
@@ -75,6 +76,12 @@ class TorchExport:
 
     def refuses(self, failure: Failure) -> bool:
         return False
+
+    def has_no_reference(self, failure: Failure) -> bool:
+        return False
+
+    def reference(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def _as_break(error: Exception, path: str) -> Break:

@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,7 @@ class TorchTrace:
     strict = frozenset({Aspect.OUTPUT})
     compared = frozenset(Aspect) - {Aspect.PRINTED}
     backend_failed = ""
+    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode("torch.jit.trace", whole=True),)
@@ -72,3 +73,9 @@ class TorchTrace:
 
     def refuses(self, failure: Failure) -> bool:
         return False
+
+    def has_no_reference(self, failure: Failure) -> bool:
+        return False
+
+    def reference(self) -> AbstractContextManager[None]:
+        return nullcontext()

@@ -1,0 +1,1 @@
+"""Kernels of Numba: what is passed to them, and where they are called."""
