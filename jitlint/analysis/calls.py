@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from jitlint.analysis import narrowing
+from jitlint.analysis import narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
-from jitlint.analysis.observations import Construct
+from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls
 from jitlint.analysis.operators import provenance
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
@@ -23,7 +23,9 @@ from jitlint.analysis.values import (
     UNKNOWN,
     BoundMethod,
     Class,
+    Dataset,
     Dict,
+    Exported,
     External,
     ExternalInstance,
     ExternalMethod,
@@ -38,6 +40,7 @@ from jitlint.analysis.values import (
     Sequence,
     Source,
     Static,
+    StaticShape,
     Super,
     Tensor,
     Tuple,
@@ -50,6 +53,7 @@ from jitlint.analysis.values import (
     join,
     join_all,
 )
+from jitlint.project.modules import FunctionInfo
 from jitlint.region import RegionKind
 
 
@@ -121,10 +125,15 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     """Call an abstract value."""
     machine = frame.machine
     match callee:
-        case Function():
+        case Function(info):
+            _observe_graph_call(frame, callee, info, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
+            _observe_graph_call(frame, callee, function.info, arguments, node)
             return machine.call(frame, function, arguments.after(receiver))
+        case Exported():
+            _observe_program_call(frame, callee, arguments)
+            return UNKNOWN
         case Class():
             return machine.construct(frame, callee, arguments)
         case Instance():
@@ -138,6 +147,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             )
             return apply(frame, function, merged, node)
         case External(name):
+            name = machine.table_of(name).canonical(name)
             if name in machine.watched and isinstance(node, cst.Call):
                 frame.observe_call(node, callee, arguments.positional, arguments.keywords)
             return call_external(frame, name, arguments, node)
@@ -156,6 +166,42 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     return _unknown_callee(arguments)
 
 
+def _observe_graph_call(
+    frame: Frame, callee: Value, info: FunctionInfo, arguments: Arguments, node: cst.CSTNode
+) -> None:
+    """Python calls a function that `tf.function` took over."""
+    graph = frame.machine.graphs.get(info)
+    if graph is None or frame.region is not None or frame.silent or not isinstance(node, cst.Call):
+        return
+    kind, options = graph
+    call = frame.machine.log.other(
+        GraphCall,
+        node,
+        frame.module,
+        frame.function,
+        callee=callee,
+        target=info,
+        options=options,
+        kind=kind,
+    )
+    call.see(tuple(arguments.positional), arguments.keywords)
+    call.reached(None, frame.moment())
+
+
+def _observe_program_call(frame: Frame, program: Exported, arguments: Arguments) -> None:
+    """Python calls the program that `torch.export.export` made."""
+    calls = frame.machine.log.other(
+        ProgramCalls,
+        program.node,
+        program.module,
+        program.function,
+        examples=UNKNOWN,
+        keywords={},
+    )
+    calls.calls.append(tuple(arguments.positional))
+    calls.reached(None, frame.moment())
+
+
 def _unknown_callee(arguments: Arguments) -> Value:
     """A callee that nothing is known of, given a tensor first, returns a tensor."""
     if arguments.positional and is_tensor(arguments.positional[0]):
@@ -170,7 +216,7 @@ def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Va
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
-        operator = machine.torch.module(base)
+        operator = machine.table_of(base).module(base)
         if operator is not None:
             return operator_result(operator, base, arguments)
     return _unknown_callee(arguments)
@@ -184,8 +230,9 @@ def _call_module(
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
         return value
-    operator = frame.machine.torch.module(instance.name)
+    operator = frame.machine.table_of(instance.name).module(instance.name)
     if operator is not None:
+        shapes_of_operators.check(frame, operator, arguments, node)
         return operator_result(operator, instance.name, arguments)
     return _unknown_callee(arguments)
 
@@ -273,13 +320,18 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     maker = makers().get(name)
     if maker is not None:
         return frame.machine.make_region(frame, maker, arguments, node)
-    table = frame.machine.torch
+    table = frame.machine.table_of(name)
     if name in MODULE_CONTAINERS or table.module(name) is not None:
         return ExternalInstance(name, _children(arguments))
     operator = table.function(name)
     if operator is None:
         return UNKNOWN
     result = operator_result(operator, name, arguments)
+    if table.framework != Framework.TORCH.value:
+        shapes_of_operators.check(frame, operator, arguments, node)
+        return shapes_of_operators.result(frame, operator, result, arguments, node)
+    if name in shapes.TORCH_CONSTRUCTORS:
+        return shapes.with_shape(result, shapes.constructed(arguments.positional))
     if isinstance(result, Tensor) and name.startswith("numpy."):
         return replace(result, framework=Framework.NUMPY)
     return result
@@ -311,6 +363,12 @@ def call_method(
     """Call a method of a value whose class is not of the project."""
     match receiver:
         case Tensor():
+            if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
+                pinned = shapes.shape_of(arguments.get(0, "shape"))
+                _rebind(frame, node, replace(receiver, shape=pinned))
+                return NONE
+            if name == "get_shape":
+                return frame.machine.attribute(frame, receiver, "shape")
             return _tensor_method(frame, receiver, name, arguments)
         case Static():
             return _static_method(receiver, name)
@@ -322,13 +380,20 @@ def call_method(
             return _inherited_method(frame, receiver, name, arguments, node)
         case ExternalInstance():
             return _module_method(frame, receiver, name, arguments, node)
+        case StaticShape():
+            return receiver if name in ("as_list", "as_dimension_list") else STATIC
+        case Dataset():
+            return datasets.method(frame, receiver, name, arguments, node)
+        case Exported():
+            return receiver if name in ("module", "run_decompositions") else UNKNOWN
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments)
     return _unknown_callee(arguments)
 
 
 def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Arguments) -> Value:
-    operator = frame.machine.torch.method(name)
+    table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
+    operator = table.method(name)
     if operator is None:
         return TENSOR if receiver.framework is Framework.NUMPY else UNKNOWN
     if name == "size" or (operator.returns is Returns.SIZE and name == "stride"):
@@ -535,6 +600,8 @@ def _any(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     kind = name.removeprefix("builtins.")
+    if shapes.is_open(value) and kind != "bool":
+        frame.observe_size_use(node)
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
@@ -552,6 +619,10 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.len")
 def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
+    if isinstance(value, StaticShape):
+        if value.shape.lost is not None:
+            frame.observe_need(value.shape.lost, node)
+        return STATIC
     if is_tensor(value):
         return SHAPE
     return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
@@ -586,9 +657,11 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    if any(map(shapes.holds_open, arguments.positional)):
+        frame.observe_size_use(node)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
-    return Sequence(Static(source=strongest))
+    return Sequence(Static(source=strongest, varies=True))
 
 
 @handles("builtins.enumerate")
@@ -630,7 +703,7 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if not arguments.positional:
         return Tuple(())
     value = arguments.positional[0]
-    if isinstance(value, Tuple) and name != "builtins.reversed":
+    if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
         return value
     return Sequence(element_of(value))
 
@@ -736,6 +809,8 @@ def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 )
 def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
+    if name.startswith("math.") and shapes.holds_open(value):
+        frame.observe_size_use(node)
     if name.startswith("math.") and is_tensor(value):
         return Static(source=Source.DATA, read=Read(name, "GB0033"))
     source = value.source if isinstance(value, Static) else Source.PYTHON
@@ -827,3 +902,7 @@ def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.BaseEx
     if frame.region is None:
         return STATIC
     return Static(frame.region.kind in STATE_QUERIES[name])
+
+
+# The handlers of these modules call what stands above.
+from jitlint.analysis import datasets, shapes_of_operators  # noqa: E402

@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from jitlint.analysis import shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import branch, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
@@ -22,6 +23,8 @@ from jitlint.analysis.values import (
     Function,
     Instance,
     Sequence,
+    StaticShape,
+    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -66,6 +69,10 @@ def bind(frame: Frame, target: cst.CSTNode, value: Value) -> None:
 
 def _bind_elements(frame: Frame, targets: "Iterable[cst.BaseElement]", value: Value) -> None:
     elements = list(targets)
+    if isinstance(value, StaticShape):
+        if value.shape.lost is not None and elements:
+            frame.observe_need(value.shape.lost, elements[0].value)
+        value = shapes.unpacked(value.shape, len(elements))
     starred = [i for i, e in enumerate(elements) if isinstance(e, cst.StarredElement)]
     if isinstance(value, Tuple) and not starred and len(value.items) == len(elements):
         for element, item in zip(elements, value.items, strict=True):
@@ -250,7 +257,10 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 
 def _for(frame: Frame, node: cst.For) -> bool:
-    element = element_of(evaluate(frame, node.iter))
+    iterated = evaluate(frame, node.iter)
+    if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
+        frame.observe_need(iterated.shape.lost, node.iter)
+    element = element_of(iterated)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
     for _ in range(PASSES):
