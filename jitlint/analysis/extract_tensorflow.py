@@ -76,7 +76,7 @@ def extract() -> dict[str, Any]:
         "roots": list(ROOTS),
         "functions": functions,
         "methods": _methods(tf),
-        "numpy": {},
+        "numpy": _universal_functions(),
         "attributes": _attributes(tf),
         "modules": modules,
         "tensor_only_methods": [],
@@ -269,6 +269,18 @@ def _accepts(tf: Any, layer: type, options: dict[str, Any], dims: Any) -> bool:
     except Exception:
         return False
     return True
+
+
+def _universal_functions() -> dict[str, Any]:
+    """NumPy's functions of one argument whose result has the shape of that."""
+    import numpy as np
+
+    entry = {"returns": "tensor", "elementwise": True, "source": "numpy.ufunc"}
+    return {
+        f"numpy.{name}": entry
+        for name, found in vars(np).items()
+        if isinstance(found, np.ufunc) and (found.nin, found.nout) == (1, 1)
+    }
 
 
 def _methods(tf: Any) -> dict[str, Any]:

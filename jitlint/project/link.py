@@ -349,9 +349,9 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
         bound[names.pop(0)] = entry.receiver
     for name in names:
         bound[name] = _any_mode(bound[name])
-    given = _given_inputs(machine, entry)
     if entry.kind in GRAPHS:
-        return _in_graph(machine, entry, bound, names, given)
+        return _in_graph(machine, entry, bound, names)
+    given = _given_inputs(machine, entry)
     for position, name in enumerate(names):
         value = given[position] if position < len(given) else UNKNOWN
         if not isinstance(value, Unknown):
@@ -366,12 +366,11 @@ def _in_graph(
     entry: Entry,
     bound: dict[str, Value],
     names: list[str],
-    given: tuple[Value, ...],
 ) -> dict[str, Value]:
     """Parameters of a graph: what the signature says, else tensors of any static shape."""
     _, options = machine.graphs.get(entry.function, (entry.kind, {}))
     signature = options.get("input_signature")
-    specs = given if signature is None else element_list(signature)
+    specs = _items_of(entry.examples if signature is None else signature)
     for position, name in enumerate(names):
         if position < len(specs) and not isinstance(specs[position], Unknown):
             bound[name] = specs[position]
@@ -380,7 +379,7 @@ def _in_graph(
     return bound
 
 
-def element_list(value: Value) -> tuple[Value, ...]:
+def _items_of(value: Value) -> tuple[Value, ...]:
     return value.items if isinstance(value, Tuple) else ()
 
 
