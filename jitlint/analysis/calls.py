@@ -225,7 +225,7 @@ def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Va
 def _call_module(
     frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
-    if instance.name == "torch.nn.Sequential" and instance.children:
+    if instance.name in SEQUENTIALS and instance.children:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
@@ -324,20 +324,26 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if name in MODULE_CONTAINERS or table.module(name) is not None:
         return ExternalInstance(name, _children(arguments))
     operator = table.function(name)
+    if name.startswith(NUMBERS_ONLY):
+        shapes.used(frame, node, *arguments.all())
     if operator is None:
         return UNKNOWN
     result = operator_result(operator, name, arguments)
     if table.framework != Framework.TORCH.value:
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
-    if name in shapes.TORCH_CONSTRUCTORS:
-        return shapes.with_shape(result, shapes.constructed(arguments.positional))
     if isinstance(result, Tensor) and name.startswith("numpy."):
-        return replace(result, framework=Framework.NUMPY)
+        result = replace(result, framework=Framework.NUMPY)
+    if name in shapes.CONSTRUCTORS:
+        return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
 
 
-MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"}
+NUMBERS_ONLY = ("numpy.", "math.")
+"""Functions that take no None for a size."""
+
+SEQUENTIALS = {"torch.nn.Sequential", "keras.Sequential"}
+MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", *SEQUENTIALS}
 
 
 def _children(arguments: Arguments) -> tuple[Value, ...]:
@@ -361,6 +367,8 @@ def call_method(
     frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
+    if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
+        datasets.trained_on(frame, arguments, node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
@@ -380,8 +388,12 @@ def call_method(
             return _inherited_method(frame, receiver, name, arguments, node)
         case ExternalInstance():
             return _module_method(frame, receiver, name, arguments, node)
-        case StaticShape():
-            return receiver if name in ("as_list", "as_dimension_list") else STATIC
+        case StaticShape(shape):
+            if name != "as_list":
+                return STATIC
+            if shape.lost is not None:
+                frame.observe_need(shape.lost, node)
+            return receiver
         case Dataset():
             return datasets.method(frame, receiver, name, arguments, node)
         case Exported():
@@ -600,8 +612,8 @@ def _any(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     kind = name.removeprefix("builtins.")
-    if shapes.is_open(value) and kind != "bool":
-        frame.observe_size_use(node)
+    if kind != "bool":
+        shapes.used(frame, node, value)
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
@@ -657,8 +669,7 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if any(map(shapes.holds_open, arguments.positional)):
-        frame.observe_size_use(node)
+    shapes.used(frame, node, *arguments.positional)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest, varies=True))
@@ -809,8 +820,8 @@ def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 )
 def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
-    if name.startswith("math.") and shapes.holds_open(value):
-        frame.observe_size_use(node)
+    if name.startswith("math."):
+        shapes.used(frame, node, value)
     if name.startswith("math.") and is_tensor(value):
         return Static(source=Source.DATA, read=Read(name, "GB0033"))
     source = value.source if isinstance(value, Static) else Source.PYTHON

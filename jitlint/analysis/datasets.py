@@ -31,6 +31,22 @@ KEEPS = frozenset({"shuffle", "prefetch", "repeat", "take", "skip", "cache", "sh
 BATCHES = frozenset({"batch", "padded_batch"})
 
 
+TRAINS = frozenset({"fit", "evaluate"})
+"""Methods of a Keras model, which traces its step with the shapes of the dataset."""
+
+
+def trained_on(frame: Frame, arguments: "Arguments", node: cst.CSTNode) -> None:
+    """A model is given a dataset: it needs to know at least the rank of its elements."""
+    for value in arguments.all():
+        if not isinstance(value, Dataset):
+            continue
+        items = value.element.items if isinstance(value.element, Tuple) else (value.element,)
+        for item in items[:1]:
+            shape = item.shape if isinstance(item, Tensor) else None
+            if shape is not None and shape.lost is not None:
+                frame.observe_need(shape.lost, node, in_graph=True)
+
+
 def method(
     frame: Frame, dataset: Dataset, name: str, arguments: "Arguments", node: cst.BaseExpression
 ) -> Value:

@@ -229,7 +229,7 @@ def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
     if isinstance(node.operator, cst.Add) and StaticShape in (type(left), type(right)):
         return shapes.joined(left, right)
     if shapes.is_open(left) or shapes.is_open(right):
-        frame.observe_size_use(node)
+        shapes.used(frame, node, left, right)
     overloaded = frame.machine.overloaded(frame, type(node.operator).__name__, left, right)
     if overloaded is not None:
         return overloaded
@@ -324,7 +324,7 @@ def _compare_one(
             return _membership(frame, node, left, right, isinstance(operator, cst.In))
     if shapes.is_open(left) or shapes.is_open(right):
         if not isinstance(operator, cst.Equal | cst.NotEqual):
-            frame.observe_size_use(node)
+            shapes.used(frame, node, left, right)
         return STATIC
     if _holds_tensors(left) and _holds_tensors(right):
         frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
@@ -495,9 +495,9 @@ def _item_shape(
 
 
 def _shape_item(frame: Frame, node: cst.Subscript, shape: Shape, key: Value | None) -> Value:
+    is_part = isinstance(node.slice[0].slice, cst.Slice)
     if shape.lost is not None:
-        frame.observe_need(shape.lost, node)
-        return SHAPE
+        return StaticShape(shape) if is_part else shapes.lost_size(shape.lost)
     if isinstance(node.slice[0].slice, cst.Slice):
         bounds = node.slice[0].slice
         lower, upper = (

@@ -100,9 +100,11 @@ class Frame:
             use = self.machine.log.other(SizeUse, node, self.module, self.function)
             use.reached(self.region, self.moment())
 
-    def observe_need(self, loss: Loss, needed_by: cst.CSTNode) -> None:
+    def observe_need(
+        self, loss: Loss, needed_by: cst.CSTNode, in_graph: bool | None = None
+    ) -> None:
         """Tell the log that something needs the shape that a call has lost."""
-        if self.silent or not self.in_graph:
+        if self.silent or not (self.in_graph if in_graph is None else in_graph):
             return
         log = self.machine.log
         lost = log.other(LostShape, loss.node, loss.module, loss.function, loss=loss)

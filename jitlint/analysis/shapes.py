@@ -1,12 +1,17 @@
 """Static shapes: reading them from specs and constructors, and what needs to know them."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from jitlint.analysis.values import (
     OPEN_SIZE,
     SHAPE,
     Dict,
+    Loss,
     Optional,
+    Read,
     Sequence,
     Shape,
     Size,
@@ -19,6 +24,12 @@ from jitlint.analysis.values import (
     is_none,
     size_value,
 )
+
+if TYPE_CHECKING:
+    from jitlint.analysis.frame import Frame
+
+MAX_NESTING = 3
+"""Sizes are looked for in lists of lists, as of paddings."""
 
 BATCH_OPEN = Shape((Size.OPEN,), more=True)
 """Only that the first dimension may be None is known."""
@@ -48,18 +59,48 @@ def size_of(item: Value) -> int | Size:
 
 def is_open(value: Value) -> bool:
     """A size that is None in the graph."""
-    return isinstance(value, Optional) and value.value == OPEN_SIZE
+    if not isinstance(value, Optional) or not isinstance(value.value, Static):
+        return False
+    read = value.value.read
+    return read is not None and read.operator == "shape"
+
+
+def lost_size(loss: Loss) -> Value:
+    """A size of a shape that a call has lost: None, too."""
+    return Optional(replace(OPEN_SIZE, read=Read("shape", loss=loss)))
+
+
+def used(frame: "Frame", node: cst.BaseExpression, *values: Value) -> None:
+    """Observe a computation on sizes that the graph does not know."""
+    if not any(map(holds_open, values)):
+        return
+    loss = next(filter(None, map(_loss, values)), None)
+    if loss is not None:
+        frame.observe_need(loss, node)
+    else:
+        frame.observe_size_use(node)
+
+
+def _loss(value: Value, depth: int = 0) -> Loss | None:
+    match value:
+        case StaticShape(shape):
+            return shape.lost
+        case Optional(Static(read=Read(loss=loss))):
+            return loss
+        case Tuple(items) if depth < MAX_NESTING:
+            return next(filter(None, (_loss(item, depth + 1) for item in items)), None)
+    return None
 
 
 def holds_open(value: Value, depth: int = 0) -> bool:
     """Whether a value is, or holds, a size that is None in the graph."""
     if is_open(value):
         return True
-    if depth > 3:
+    if depth > MAX_NESTING:
         return False
     match value:
         case StaticShape(shape):
-            return shape.is_open
+            return shape.is_open or shape.lost is not None
         case Tuple(items):
             return any(holds_open(item, depth + 1) for item in items)
         case Sequence(element):
@@ -117,8 +158,12 @@ def joined(left: Value, right: Value) -> Value:
     return StaticShape(Shape(first.dims + second.dims, more=first.more or second.more))
 
 
-TORCH_CONSTRUCTORS = frozenset(
-    {"torch.ones", "torch.zeros", "torch.rand", "torch.randn", "torch.empty", "torch.full"}
+CONSTRUCTORS = frozenset(
+    {
+        *("torch.ones", "torch.zeros", "torch.rand", "torch.randn", "torch.empty", "torch.full"),
+        *("numpy.ones", "numpy.zeros", "numpy.empty", "numpy.full"),
+        *("numpy.random.rand", "numpy.random.randn"),
+    }
 )
 """Functions whose first arguments are sizes, one by one or as one tuple."""
 

@@ -39,8 +39,8 @@ def check(frame: Frame, operator: Operator, arguments: "Arguments", node: cst.CS
     if shape is not None and operator.needs_last and _last_is_open(shape) and not _built(frame):
         frame.observe_size_use(node)
     takes_sizes = operator.returns in (Returns.TENSOR, Returns.TENSORS)
-    if takes_sizes and not operator.partial_shape and any(map(shapes.holds_open, arguments.all())):
-        frame.observe_size_use(node)
+    if takes_sizes and not operator.partial_shape:
+        shapes.used(frame, node, *arguments.all())
 
 
 def _last_is_open(shape: Shape) -> bool:
@@ -110,8 +110,7 @@ def _python_function(
 @handles("tensorflow.constant", "tensorflow.convert_to_tensor")
 def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
     value = arguments.get(0, "value") or UNKNOWN
-    if shapes.holds_open(value):
-        frame.observe_size_use(node)
+    shapes.used(frame, node, value)
     if isinstance(value, Tensor) and value.framework is Framework.TENSORFLOW:
         return value
     spelled = shapes.shape_of(arguments.get(2, "shape"))
@@ -145,8 +144,7 @@ def _tensor_shape(
 
 @handles("tensorflow.range")
 def _range(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    if any(map(shapes.holds_open, arguments.all())):
-        frame.observe_size_use(node)
+    shapes.used(frame, node, *arguments.all())
     return GRAPH_TENSOR
 
 

@@ -150,6 +150,8 @@ def _annotated_assign(frame: Frame, node: cst.AnnAssign) -> bool:
 def _augmented_assign(frame: Frame, node: cst.AugAssign) -> bool:
     left = evaluate(frame, node.target)
     right = evaluate(frame, node.value)
+    if shapes.is_open(left) or shapes.is_open(right):
+        shapes.used(frame, node.value, left, right)
     if isinstance(left, Tuple | Sequence) and isinstance(right, Tuple | Sequence):
         bind(frame, node.target, Sequence(join(element_of(left), element_of(right))))
         return True

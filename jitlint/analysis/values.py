@@ -19,6 +19,10 @@ MAX_DEPTH = 5
 """Containers nested deeper than this are not followed."""
 
 
+MANY = 3
+"""So many different values are a variation; two are settled by a second compilation."""
+
+
 class Missing(enum.Enum):
     """The constant of a static value whose constant is not known."""
 
@@ -45,10 +49,12 @@ class Framework(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
-    graph break that the read causes ("" where it causes none)."""
+    graph break that the read causes ("" where it causes none). `loss`: a size was read of a
+    shape that this call has lost."""
 
     operator: str
     code: str = ""
+    loss: "Loss | None" = None
 
 
 class Size(enum.Enum):
@@ -378,7 +384,7 @@ def _join_sizes(a: int | Size, b: int | Size) -> int | Size:
     for size in (Size.VARIES, Size.DATA, Size.OPEN):
         if size in (a, b):
             return size
-    return Size.VARIES if isinstance(a, int) and isinstance(b, int) else Size.FIXED
+    return Size.FIXED
 
 
 def _same_constant(a: Static, b: Static) -> bool:
@@ -430,7 +436,10 @@ def element_of(value: Value) -> Value:
                 result = item if result is None else _join_element(result, item, 1)
             if isinstance(result, Static) and result.const is MISSING:
                 counts = [i for i in items if isinstance(i, Static) and type(i.const) is int]
-                return replace(result, varies=result.varies or len(counts) == len(items))
+                distinct = len({i.const for i in counts}) if len(counts) == len(items) else 0
+                return replace(result, varies=result.varies or distinct >= MANY)
+            if isinstance(result, Tensor):
+                return replace(result, shape=_varying_shape(items, result.shape))
             return UNKNOWN if result is None else result
         case Tensor(shape=Shape(nested=True)):
             return value
@@ -446,6 +455,19 @@ def element_of(value: Value) -> Value:
         case ExternalInstance(children=children) if children:
             return join_all(children)
     return UNKNOWN
+
+
+def _varying_shape(items: tuple[Value, ...], joined: Shape | None) -> Shape | None:
+    """Of three tensors of three sizes, one after the other."""
+    shapes = [item.shape for item in items if isinstance(item, Tensor) and item.shape is not None]
+    if joined is None or len(shapes) < len(items):
+        return joined
+    columns = zip(*(shape.dims for shape in shapes), strict=True)
+    dims = tuple(
+        Size.VARIES if len(set(column)) >= MANY else dim
+        for dim, column in zip(joined.dims, columns, strict=True)
+    )
+    return replace(joined, dims=dims)
 
 
 def _element_shape(shape: Shape | None) -> Shape | None:

@@ -228,7 +228,7 @@ def _failure(error: Exception) -> str:
 
 
 def _is_differentiable(leaf: Any) -> bool:
-    return tf.is_tensor(leaf) and leaf.dtype.is_floating
+    return bool(tf.is_tensor(leaf) and leaf.dtype.is_floating)
 
 
 def _array(value: Any) -> Any:
@@ -256,7 +256,7 @@ def _declared(entry: Entry, call: Any, arguments: tuple[Any, ...]) -> tuple[Any,
 
 def _draws(entry: Entry, arguments: tuple[Any, ...]) -> bool:
     """Whether the graph draws random numbers, which differ between graph and eager."""
-    call = entry.function if entry.kind != "keras" else _symbolic(entry, arguments)
+    call: Any = entry.function if entry.kind != "keras" else _symbolic(entry, arguments)
     try:
         graph = call.get_concrete_function(*arguments).graph
     except Exception:

@@ -48,7 +48,7 @@ def _inferred(use: SizeUse, spelled: cst.List | cst.Tuple) -> Result:
     if len(open_elements) != 1 or any(_is_minus_one(e.value) for e in spelled.elements):
         return None, "a reshape can infer one size only: write `tf.shape(x)[i]` for the others"
     minus_one = cst.UnaryOperation(cst.Minus(), cst.Integer("1"))
-    replacements = {open_elements[0].value: minus_one}
+    replacements: dict[cst.CSTNode, Replacement] = {open_elements[0].value: minus_one}
     return _fix(use, "Let the reshape infer the size", replacements), None
 
 

@@ -37,8 +37,8 @@ def varying_argument(call: GraphCall) -> tuple[cst.Arg, int] | None:
     else:
         loops = list(_loops_around(call.module.tree, call.node))
     for position, argument in enumerate(call.node.args):
-        value = call.value_of(argument.value)
-        if _varies(value) or (loops and _is_remade(call, argument.value, position, loops)):
+        seen = [moment.evaluate(argument.value) for moment in call.moments]
+        if any(map(_varies, seen)) or (loops and _is_remade(call, argument.value, position, loops)):
             return argument, position
     return None
 

@@ -13,7 +13,16 @@ from jitlint.analysis.observations import (
     ProgramCalls,
     SizeUse,
 )
-from jitlint.analysis.values import External, Size, Static, Tensor, Tuple, is_constant
+from jitlint.analysis.values import (
+    NONE,
+    External,
+    Size,
+    Static,
+    Tensor,
+    Tuple,
+    is_constant,
+    is_none,
+)
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
@@ -153,7 +162,8 @@ class ShapePin(Rule):
             )
 
     def visit_ProgramCalls(self, program: ProgramCalls, ctx: Context) -> Iterator[Finding]:
-        if "dynamic_shapes" in program.keywords or not isinstance(program.examples, Tuple):
+        declared = program.keywords.get("dynamic_shapes", NONE)
+        if not is_none(declared) or not isinstance(program.examples, Tuple):
             return
         if any(_differ(program.examples.items, passed) for passed in program.calls):
             yield ctx.finding(
