@@ -233,7 +233,8 @@ def _call_module(
     operator = frame.machine.table_of(instance.name).module(instance.name)
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
-        return operator_result(operator, instance.name, arguments)
+        result = operator_result(operator, instance.name, arguments)
+        return shapes_of_operators.behind_layer(operator, result, arguments)
     return _unknown_callee(arguments)
 
 

@@ -248,27 +248,29 @@ def _measured_layer(tf: Any, layer: type) -> dict[str, Any]:
     entry: dict[str, Any] = {"returns": "tensor", "source": "measured"}
     for options in LAYERS:
         for dims in INPUTS:
-            if _accepts(tf, layer, options, dims):
-                if not _accepts(tf, layer, options, None):
-                    entry["needs_rank"] = True
-                if not _accepts(tf, layer, options, (*dims[:-1], None)):
-                    entry["needs_last"] = True
-                return entry
+            if _traced(tf, layer, options, dims) is None:
+                continue
+            lost = _traced(tf, layer, options, None)
+            if lost is None:
+                entry["needs_rank"] = True
+            elif getattr(lost, "rank", 0) is None:
+                entry["keeps_loss"] = True
+            if _traced(tf, layer, options, (*dims[:-1], None)) is None:
+                entry["needs_last"] = True
+            return entry
     return entry
 
 
-def _accepts(tf: Any, layer: type, options: dict[str, Any], dims: Any) -> bool:
-    built: list[Any] = []
-
-    def call(x: Any) -> Any:
-        return built[0](x)
-
+def _traced(tf: Any, layer: type, options: dict[str, Any], dims: Any) -> Any:
+    """The static shape of what a new layer returns in a graph; None where it raises."""
     try:
-        built.append(layer(**options))
-        tf.function(call, input_signature=[tf.TensorSpec(dims)]).get_concrete_function()
+        built = layer(**options)
+        spec = tf.TensorSpec(dims)
+        graph = tf.function(lambda x: built(x), input_signature=[spec], autograph=False)
+        result = graph.get_concrete_function().structured_outputs
     except Exception:
-        return False
-    return True
+        return None
+    return getattr(result, "shape", False)
 
 
 def _universal_functions() -> dict[str, Any]:

@@ -86,6 +86,14 @@ def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
     return None
 
 
+def behind_layer(operator: Operator, value: Value, arguments: "Arguments") -> Value:
+    """The result of a layer: a shape that is not known stays unknown."""
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if operator.keeps_loss and isinstance(first, Tensor) and first.shape is not None:
+        return shapes.with_shape(value, first.shape if first.shape.lost is not None else None)
+    return value
+
+
 # -- functions that a row does not describe ------------------------------------------------
 
 
