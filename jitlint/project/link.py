@@ -113,11 +113,13 @@ def own_entries(machine: Machine, modules: Iterable[Module]) -> list[Entry]:
 
 KERAS_METHODS = ("call", "train_step", "test_step", "predict_step")
 """Methods that Keras runs in a graph, without AutoGraph (Keras 3)."""
+KERAS_TRIGGERS = tuple(f"def {name}(".encode() for name in KERAS_METHODS)
 
 
 def _keras_entries(machine: Machine, module: Module) -> Iterator[Entry]:
     """What Keras traces when a model of the project is fitted, or made of symbolic inputs."""
-    if b"keras" not in module.source:
+    source = module.source
+    if b"keras" not in source or not any(text in source for text in KERAS_TRIGGERS):
         return
     for cls in module.classes.values():
         if not _is_keras(machine, cls):
