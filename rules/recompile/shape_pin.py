@@ -62,17 +62,19 @@ class ShapePin(Rule):
     data (`boolean_mask`, `where`, `unique`): XLA takes the lie, and pads.
 
     ## Fix safety
-    Safe: the size in `tf.reshape(x, [x.shape[0], 8])` becomes -1 where it is the only unknown
-    one, since the number of elements then determines it. Unsafe: `tf.shape(x)[0]` in its
-    other places, because a consumer may want a Python number. Withheld: a pin behind a call
-    into Python, unless the kernel's result is certain to have the shape of its input; a
-    signature, padding and `dynamic_shapes`, which are decisions about what the callers may
-    pass.
+    Safe in a function whose `input_signature` leaves the size open, as the old code never gave
+    a result there: the size in `tf.reshape(x, [x.shape[0], 8])` becomes -1 where it is the only
+    open one, and `tf.shape(x)[0]` in the shape that another operator is given. Safe: a pin by
+    `x.shape` behind a NumPy function that works element by element. Unsafe: the first two
+    where the size is known in some traces (Keras, `reduce_retracing`), whose results lose a
+    static size; to use a pin that was discarded, as a wrong shape then raises. Withheld: a pin
+    behind any other Python function, whose result is not known to have the shape of its
+    input; a signature, padding and `dynamic_shapes`, which decide what callers may pass.
 
     ## Measured
     TensorFlow 2.21: `tf.ensure_shape(x, [None, 128])` does not pin the batch: five batch sizes
-    give five traces (and five XLA compilations), with `input_signature` one trace, and still
-    five XLA compilations; with padding one. `ensure_shape(boolean_mask(x), [3])` with a bound
+    give five traces, with `input_signature` one. XLA compiles for each concrete shape, however
+    often the function is traced; with padding to one size it compiles once. `ensure_shape(boolean_mask(x), [3])` with a bound
     is an error in a graph; under XLA it returns padding in silence. A discarded
     `tf.ensure_shape(x, s)` pins nothing, and a graph prunes it. torch 2.13: a program exported
     with a batch of 2 raises for a batch of 3.
