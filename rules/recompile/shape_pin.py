@@ -72,12 +72,12 @@ class ShapePin(Rule):
     input; a signature, padding and `dynamic_shapes`, which decide what callers may pass.
 
     ## Measured
-    TensorFlow 2.21: `tf.ensure_shape(x, [None, 128])` does not pin the batch: five batch sizes
-    give five traces, with `input_signature` one. XLA compiles for each concrete shape, however
-    often the function is traced; with padding to one size it compiles once. `ensure_shape(boolean_mask(x), [3])` with a bound
-    is an error in a graph; under XLA it returns padding in silence. A discarded
-    `tf.ensure_shape(x, s)` pins nothing, and a graph prunes it. torch 2.13: a program exported
-    with a batch of 2 raises for a batch of 3.
+    TensorFlow 2.21: `tf.ensure_shape(x, [None, 128])` does not pin the batch: five batch
+    sizes give five traces, with `input_signature` one. XLA compiles for each concrete shape,
+    however often the function is traced; with padding to one size it compiles once.
+    `ensure_shape(boolean_mask(x), [3])` with a bound is an error in a graph; under XLA it
+    returns padding in silence. A discarded `tf.ensure_shape(x, s)` pins nothing, and a graph
+    prunes it. torch 2.13: a program exported with a batch of 2 raises for a batch of 3.
 
     ## References
     - https://www.tensorflow.org/api_docs/python/tf/ensure_shape
