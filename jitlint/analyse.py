@@ -93,7 +93,7 @@ def _interpret(
     """What the interpreter observed in every file that holds or creates a region."""
     wanted = targets.get("torch")
     table = tables.load("torch", None if wanted is None else str(wanted))
-    machine = Machine(project, table, watched)
+    machine = Machine(project, table, watched, _other_tables(project, targets))
     entries = link.own_entries(machine, project.modules, crashes)
     entries += link.configured_entries(machine, project.modules, settings.entry_points, crashes)
     observed: dict[Path, list[object]] = {}
@@ -105,6 +105,20 @@ def _interpret(
     for observation in machine.log:
         observed.setdefault(observation.module.path, []).append(observation)
     return observed
+
+
+def _other_tables(project: Project, targets: Mapping[str, Version]) -> list[tables.Table]:
+    """The tables of the frameworks that some file names, beside torch's."""
+    named = [
+        framework
+        for framework, names in OTHER_FRAMEWORKS.items()
+        if any(name in module.source for module in project.modules for name in names)
+    ]
+    return [tables.load(name, str(targets[name]) if name in targets else None) for name in named]
+
+
+OTHER_FRAMEWORKS = {"tensorflow": (b"tensorflow", b"keras")}
+"""Frameworks with a table, and what a file that uses one contains."""
 
 
 def _triggered(rule: type[Rule], data: bytes) -> bool:

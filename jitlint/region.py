@@ -12,9 +12,16 @@ class RegionKind(enum.Enum):
     TRACE = "trace"
     SCRIPT = "script"
     GRAPH = "graph"
+    GRAPH_PLAIN = "graph-plain"
+    KERAS = "keras"
     XLA = "xla"
     NUMBA = "numba"
     NUMBA_CUDA = "numba-cuda"
+
+
+GRAPHS = frozenset({RegionKind.GRAPH, RegionKind.GRAPH_PLAIN, RegionKind.KERAS, RegionKind.XLA})
+"""TensorFlow graphs. AutoGraph converts `GRAPH` and `XLA`; `GRAPH_PLAIN` is
+`autograph=False`, `KERAS` what Keras calls (`Layer.call`, `train_step`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing
+from jitlint.analysis import narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
-from jitlint.analysis.observations import Construct
+from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls
 from jitlint.analysis.operators import leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
@@ -27,7 +27,9 @@ from jitlint.analysis.values import (
     BoundMethod,
     Choice,
     Class,
+    Dataset,
     Dict,
+    Exported,
     External,
     ExternalInstance,
     ExternalMethod,
@@ -42,6 +44,7 @@ from jitlint.analysis.values import (
     Sequence,
     Source,
     Static,
+    StaticShape,
     Super,
     Tensor,
     Tuple,
@@ -54,6 +57,7 @@ from jitlint.analysis.values import (
     join,
     join_all,
 )
+from jitlint.project.modules import FunctionInfo
 from jitlint.region import RegionKind
 
 
@@ -125,10 +129,15 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     """Call an abstract value."""
     machine = frame.machine
     match callee:
-        case Function():
+        case Function(info):
+            _observe_graph_call(frame, callee, info, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
+            _observe_graph_call(frame, callee, function.info, arguments, node)
             return machine.call(frame, function, arguments.after(receiver))
+        case Exported():
+            _observe_program_call(frame, callee, arguments)
+            return UNKNOWN
         case Class():
             return machine.construct(frame, callee, arguments)
         case Instance():
@@ -142,6 +151,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             )
             return apply(frame, function, merged, node)
         case External(name):
+            name = machine.table_of(name).canonical(name)
             if name in machine.watched and isinstance(node, cst.Call):
                 frame.observe_call(node, callee, arguments.positional, arguments.keywords)
             return call_external(frame, name, arguments, node)
@@ -162,6 +172,42 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     return _unknown_callee(arguments)
 
 
+def _observe_graph_call(
+    frame: Frame, callee: Value, info: FunctionInfo, arguments: Arguments, node: cst.CSTNode
+) -> None:
+    """Python calls a function that `tf.function` took over."""
+    graph = frame.machine.graphs.get(info)
+    if graph is None or frame.region is not None or frame.silent or not isinstance(node, cst.Call):
+        return
+    kind, options = graph
+    call = frame.machine.log.other(
+        GraphCall,
+        node,
+        frame.module,
+        frame.function,
+        callee=callee,
+        target=info,
+        options=options,
+        kind=kind,
+    )
+    call.see(tuple(arguments.positional), arguments.keywords)
+    call.reached(None, frame.moment())
+
+
+def _observe_program_call(frame: Frame, program: Exported, arguments: Arguments) -> None:
+    """Python calls the program that `torch.export.export` made."""
+    calls = frame.machine.log.other(
+        ProgramCalls,
+        program.node,
+        program.module,
+        program.function,
+        examples=UNKNOWN,
+        keywords={},
+    )
+    calls.calls.append(tuple(arguments.positional))
+    calls.reached(None, frame.moment())
+
+
 def _unknown_callee(arguments: Arguments) -> Value:
     """A callee that nothing is known of, given a tensor first, returns a tensor."""
     if arguments.positional and is_tensor(arguments.positional[0]):
@@ -176,7 +222,7 @@ def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Va
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
-        operator = machine.torch.module(base)
+        operator = machine.table_of(base).module(base)
         if operator is not None:
             return operator_result(operator, base, arguments)
     return _unknown_callee(arguments)
@@ -185,14 +231,16 @@ def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Va
 def _call_module(
     frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
-    if instance.name == "torch.nn.Sequential" and instance.children:
+    if instance.name in SEQUENTIALS and instance.children:
         value = arguments.positional[0] if arguments.positional else UNKNOWN
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
         return value
-    operator = frame.machine.torch.module(instance.name)
+    operator = frame.machine.table_of(instance.name).module(instance.name)
     if operator is not None:
-        return operator_result(operator, instance.name, arguments)
+        shapes_of_operators.check(frame, operator, arguments, node)
+        result = operator_result(operator, instance.name, arguments)
+        return shapes_of_operators.behind_layer(operator, result, arguments)
     return _unknown_callee(arguments)
 
 
@@ -309,14 +357,23 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     maker = makers().get(name)
     if maker is not None:
         return frame.machine.make_region(frame, maker, arguments, node)
-    table = frame.machine.torch
+    table = frame.machine.table_of(name)
     if name in MODULE_CONTAINERS or table.module(name) is not None:
         return ExternalInstance(name, _children(arguments))
     operator = table.function(name)
+    if name.startswith(NUMBERS_ONLY):
+        shapes.used(frame, node, *arguments.all())
     if operator is None:
         return UNKNOWN
     result = operator_result(operator, name, arguments)
-    return _of_framework(result, Framework.NUMPY) if name.startswith("numpy.") else result
+    if table.framework != Framework.TORCH.value:
+        shapes_of_operators.check(frame, operator, arguments, node)
+        return shapes_of_operators.result(frame, operator, result, arguments, node)
+    if name.startswith("numpy."):
+        result = _of_framework(result, Framework.NUMPY)
+    if name in shapes.CONSTRUCTORS:
+        return shapes.with_shape(result, shapes.constructed(arguments.positional))
+    return result
 
 
 def _of_framework(value: Value, framework: Framework) -> Value:
@@ -341,7 +398,11 @@ def _dtype_name(dotted: str) -> str:
     return DTYPE_ALIASES.get(name, name)
 
 
-MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"}
+NUMBERS_ONLY = ("numpy.", "math.")
+"""Functions that take no None for a size."""
+
+SEQUENTIALS = {"torch.nn.Sequential", "keras.Sequential"}
+MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", *SEQUENTIALS}
 
 
 def _children(arguments: Arguments) -> tuple[Value, ...]:
@@ -365,8 +426,16 @@ def call_method(
     frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
+    if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
+        datasets.trained_on(frame, arguments, node)
     match receiver:
         case Tensor():
+            if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
+                pinned = shapes.shape_of(arguments.get(0, "shape"))
+                _rebind(frame, node, replace(receiver, shape=pinned))
+                return NONE
+            if name == "get_shape":
+                return frame.machine.attribute(frame, receiver, "shape")
             return _tensor_method(frame, receiver, name, arguments)
         case Static():
             return _static_method(receiver, name)
@@ -378,13 +447,24 @@ def call_method(
             return _inherited_method(frame, receiver, name, arguments, node)
         case ExternalInstance():
             return _module_method(frame, receiver, name, arguments, node)
+        case StaticShape(shape):
+            if name != "as_list":
+                return STATIC
+            if shape.lost is not None:
+                frame.observe_need(shape.lost, node)
+            return receiver
+        case Dataset():
+            return datasets.method(frame, receiver, name, arguments, node)
+        case Exported():
+            return receiver if name in ("module", "run_decompositions") else UNKNOWN
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments)
     return _unknown_callee(arguments)
 
 
 def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Arguments) -> Value:
-    operator = frame.machine.torch.method(name)
+    table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
+    operator = table.method(name)
     if operator is None:
         if receiver.framework is not Framework.NUMPY:
             return UNKNOWN
@@ -623,6 +703,8 @@ def _any(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     kind = name.removeprefix("builtins.")
+    if kind != "bool":
+        shapes.used(frame, node, value)
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
@@ -640,6 +722,10 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.len")
 def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
+    if isinstance(value, StaticShape):
+        if value.shape.lost is not None:
+            frame.observe_need(value.shape.lost, node)
+        return STATIC
     if is_tensor(value):
         return SHAPE
     return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
@@ -674,9 +760,10 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    shapes.used(frame, node, *arguments.positional)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
-    return Sequence(Static(source=strongest))
+    return Sequence(Static(source=strongest, varies=True))
 
 
 @handles("builtins.enumerate")
@@ -718,7 +805,7 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if not arguments.positional:
         return Tuple(())
     value = arguments.positional[0]
-    if isinstance(value, Tuple) and name != "builtins.reversed":
+    if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
         return value
     return Sequence(element_of(value))
 
@@ -825,6 +912,8 @@ def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 )
 def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
+    if name.startswith("math."):
+        shapes.used(frame, node, value)
     if name.startswith("math.") and is_tensor(value):
         return Static(source=Source.DATA, read=Read(name, "GB0033"))
     source = value.source if isinstance(value, Static) else Source.PYTHON
@@ -921,3 +1010,7 @@ def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.BaseEx
     if frame.region is None:
         return STATIC
     return Static(frame.region.kind in STATE_QUERIES[name])
+
+
+# The handlers of these modules call what stands above.
+from jitlint.analysis import datasets, shapes_of_operators  # noqa: E402

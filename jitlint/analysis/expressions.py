@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing
+from jitlint.analysis import narrowing, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
 from jitlint.analysis.observations import Construct
 from jitlint.analysis.operators import binary, compare, provenance
@@ -16,19 +16,24 @@ from jitlint.analysis.values import (
     BOOL_TENSOR,
     FALSE,
     NONE,
+    SHAPE,
     STATIC,
     TRUE,
     UNKNOWN,
     Class,
     Dict,
+    Framework,
     Function,
     Instance,
     Kernel,
     Optional,
     Read,
     Sequence,
+    Shape,
+    Size,
     Source,
     Static,
+    StaticShape,
     Tensor,
     Tuple,
     Unknown,
@@ -39,6 +44,7 @@ from jitlint.analysis.values import (
     is_tensor,
     join,
     join_all,
+    size_value,
     tuple_of,
 )
 
@@ -199,6 +205,8 @@ def _items(frame: Frame, elements: Iterable[cst.BaseElement]) -> tuple[list[Valu
             values.append(value)
         elif isinstance(value, Tuple):
             values.extend(value.items)
+        elif isinstance(value, StaticShape) and not value.shape.more:
+            values.extend(map(size_value, value.shape.dims))
         else:
             exact = False
             values.append(element_of(value))
@@ -245,6 +253,10 @@ def _dict(frame: Frame, node: cst.Dict) -> Value:
 def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
     left = evaluate(frame, node.left)
     right = evaluate(frame, node.right)
+    if isinstance(node.operator, cst.Add) and StaticShape in (type(left), type(right)):
+        return shapes.joined(left, right)
+    if shapes.is_open(left) or shapes.is_open(right):
+        shapes.used(frame, node, left, right)
     overloaded = frame.machine.overloaded(frame, type(node.operator).__name__, left, right)
     if overloaded is not None:
         return overloaded
@@ -338,6 +350,10 @@ def _compare_one(
             return _identity(left, right, isinstance(operator, cst.Is))
         case cst.In() | cst.NotIn():
             return _membership(frame, node, left, right, isinstance(operator, cst.In))
+    if shapes.is_open(left) or shapes.is_open(right):
+        if not isinstance(operator, cst.Equal | cst.NotEqual):
+            shapes.used(frame, node, left, right)
+        return STATIC
     if _holds_tensors(left) and _holds_tensors(right):
         frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
         return Static(source=Source.DATA, read=Read("=="))
@@ -446,7 +462,10 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
         container = container.value
     match container:
         case Tensor():
-            return _tensor_item(container, index)
+            item = _tensor_item(container, index)
+            return replace(item, shape=_item_shape(frame, node, container, index))
+        case StaticShape(shape):
+            return _shape_item(frame, node, shape, index[0])
         case Tuple(items):
             return _tuple_item(items, index)
         case Sequence(element):
@@ -484,6 +503,39 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
     return replace(tensor, rank=rank)
+
+
+def _item_shape(
+    frame: Frame, node: cst.Subscript, tensor: Tensor, index: list[Value | None]
+) -> Shape | None:
+    """The first dimension of `x[mask]` depends on data, that of `x[:n]` on a counter."""
+    first = index[0]
+    is_mask = isinstance(first, Tensor) and first.is_bool is True
+    if tensor.framework is Framework.TENSORFLOW and is_mask:
+        return Shape((Size.DATA,), more=True)
+    bounds = node.slice[0].slice
+    if isinstance(bounds, cst.Slice) and bounds.lower is None and bounds.upper is not None:
+        upper = evaluate(frame, bounds.upper)
+        if isinstance(upper, Static) and upper.varies:
+            return Shape((Size.VARIES,), more=True)
+    lost = tensor.shape is not None and tensor.shape.lost is not None
+    return tensor.shape if lost else None
+
+
+def _shape_item(frame: Frame, node: cst.Subscript, shape: Shape, key: Value | None) -> Value:
+    is_part = isinstance(node.slice[0].slice, cst.Slice)
+    if shape.lost is not None:
+        return StaticShape(shape) if is_part else shapes.lost_size(shape.lost)
+    if isinstance(node.slice[0].slice, cst.Slice):
+        bounds = node.slice[0].slice
+        lower, upper = (
+            None if bound is None else evaluate(frame, bound)
+            for bound in (bounds.lower, bounds.upper)
+        )
+        return shapes.part(shape, lower, upper)
+    if isinstance(key, Static) and isinstance(key.const, int):
+        return shapes.item(shape, key.const)
+    return SHAPE
 
 
 def _tuple_item(items: tuple[Value, ...], index: list[Value | None]) -> Value:

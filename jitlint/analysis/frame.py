@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jitlint.analysis.observations import MAX_MOMENTS, Construct
+from jitlint.analysis.observations import MAX_MOMENTS, Construct, LostShape, ProgramCalls, SizeUse
 from jitlint.analysis.values import (
     MISSING,
     BoundMethod,
     Class,
     Closure,
     Function,
+    Loss,
     ModuleValue,
     Source,
     Static,
@@ -24,7 +25,7 @@ from jitlint.analysis.values import (
     join,
 )
 from jitlint.project.modules import FunctionInfo, Module
-from jitlint.region import Region
+from jitlint.region import GRAPHS, Region
 
 if TYPE_CHECKING:
     from jitlint.analysis.machine import Machine
@@ -91,6 +92,40 @@ class Frame:
         if len(compiled.arguments) < MAX_MOMENTS:
             compiled.arguments.append(dict(self.variables))
         compiled.reached(self.region, self.moment())
+
+    @property
+    def in_graph(self) -> bool:
+        return self.region is not None and self.region.kind in GRAPHS
+
+    def observe_size_use(self, node: cst.BaseExpression) -> None:
+        """Tell the log that `node` needs a size that the graph does not know."""
+        if self.in_graph and not self.silent:
+            use = self.machine.log.other(SizeUse, node, self.module, self.function)
+            use.reached(self.region, self.moment())
+
+    def observe_need(
+        self, loss: Loss, needed_by: cst.CSTNode, in_graph: bool | None = None
+    ) -> None:
+        """Tell the log that something needs the shape that a call has lost."""
+        if self.silent or not (self.in_graph if in_graph is None else in_graph):
+            return
+        log = self.machine.log
+        lost = log.other(LostShape, loss.node, loss.module, loss.function, loss=loss)
+        lost.reached(self.region, self.moment())
+        lost.needed_by.append(needed_by)
+
+    def observe_program(self, node: cst.Call, examples: Value, keywords: Variables) -> None:
+        """Tell the log of a call that exports a program."""
+        if not self.silent:
+            program = self.machine.log.other(
+                ProgramCalls,
+                node,
+                self.module,
+                self.function,
+                examples=examples,
+                keywords=dict(keywords),
+            )
+            program.reached(self.region, self.moment())
 
     def moment(self) -> "Moment":
         return Moment(self, dict(self.variables))

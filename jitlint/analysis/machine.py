@@ -27,7 +27,9 @@ from jitlint.analysis.values import (
     Choice,
     Class,
     Closure,
+    Dataset,
     Dict,
+    Exported,
     External,
     ExternalInstance,
     ExternalMethod,
@@ -40,6 +42,7 @@ from jitlint.analysis.values import (
     Partial,
     Sequence,
     Static,
+    StaticShape,
     Super,
     Tensor,
     Unknown,
@@ -53,7 +56,7 @@ from jitlint.analysis.values import (
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module
 from jitlint.project.project import Project
-from jitlint.region import Region, RegionKind
+from jitlint.region import GRAPHS, Region, RegionKind
 
 MAX_DEPTH = 14
 """Calls nested deeper than this return what their annotation says."""
@@ -91,11 +94,17 @@ class Machine:
     """Interprets functions on demand, each once per combination of argument values."""
 
     def __init__(
-        self, project: Project, torch: Table, watched: frozenset[str] = frozenset()
+        self,
+        project: Project,
+        torch: Table,
+        watched: frozenset[str] = frozenset(),
+        others: Items[Table] = (),
     ) -> None:
         """`watched` are the library functions whose calls are to be observed."""
         self.project = project
         self.torch = torch
+        self.tables = {root: table for table in (torch, *others) for root in table.roots}
+        self.graphs: dict[FunctionInfo, tuple[RegionKind, dict[str, Value]]] = {}
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
@@ -111,6 +120,10 @@ class Machine:
         self._nested: dict[int, FunctionInfo] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
+
+    def table_of(self, dotted: str) -> Table:
+        """The table of the framework that a dotted name belongs to."""
+        return self.tables.get(dotted.partition(".")[0], self.torch)
 
     # -- names -----------------------------------------------------------------------------
 
@@ -276,13 +289,19 @@ class Machine:
                 return self._tensor_attribute(receiver, name)
             case Static():
                 return Static(source=receiver.source)
+            case StaticShape():
+                return STATIC if name in ("rank", "ndims") else ExternalMethod(receiver, name)
+            case Dataset() | Exported():
+                return ExternalMethod(receiver, name)
             case ExternalInstance():
                 return PARAMETERS.get(name) or ExternalMethod(receiver, name)
         return self._unknown_attribute(name)
 
     def _tensor_attribute(self, receiver: Tensor, name: str) -> Value:
-        kind = self.torch.attribute(name)
+        kind = self.tables.get(receiver.framework.value, self.torch).attribute(name)
         if name == "shape":
+            if receiver.shape is not None and receiver.framework is Framework.TENSORFLOW:
+                return StaticShape(receiver.shape)
             return _shape_of(receiver)
         match kind:
             case Returns.SIZE:
@@ -292,7 +311,9 @@ class Machine:
             case Returns.TENSOR:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
-                return replace(receiver, rank=rank, maybe=False, grad=grad)
+                return replace(receiver, rank=rank, maybe=False, grad=grad, shape=None)
+            case None if name == "ndim":
+                return STATIC
         return ExternalMethod(receiver, name)
 
     def _unknown_attribute(self, name: str) -> Value:
@@ -645,10 +666,36 @@ class Machine:
                     node,
                 )
             )
+        self._note_graph(maker, target, arguments)
+        if maker.name in PROGRAMS and isinstance(node, cst.Call):
+            frame.observe_program(node, arguments.get(1, "args") or UNKNOWN, arguments.keywords)
+            return Exported(target, node, frame.module, frame.function)
         if is_kernel:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
         return target
+
+    def request_graph(
+        self, frame: Frame, target: Value, examples: Value, node: cst.CSTNode
+    ) -> None:
+        """A function that a TensorFlow graph calls, such as that of `Dataset.map`."""
+        if frame.region is None and not frame.silent:
+            kind = RegionKind.GRAPH
+            request = RegionRequest(
+                kind, target, examples, False, frame.module, frame.function, node
+            )
+            self.requests.append(request)
+
+    def _note_graph(self, maker: Maker, target: Value, arguments: Arguments) -> None:
+        """Remember with which options `tf.function` took a function over."""
+        function = target.function if isinstance(target, BoundMethod) else target
+        kind = _kind_of(maker, arguments)
+        if kind in GRAPHS and isinstance(function, Function):
+            self.graphs[function.info] = kind, dict(arguments.keywords)
+
+
+PROGRAMS = frozenset({"torch.export.export"})
+"""Makers whose result is a program of its own, which is called by `program.module()(…)`."""
 
 
 def _is_scripted(region: Region | None) -> bool:

@@ -49,7 +49,11 @@ ROWS = (
     # autograph=True, jit_compile=None, …)
     Maker(
         *("tensorflow.function", RegionKind.GRAPH, "func"),
-        variants=(("jit_compile", True, RegionKind.XLA),),
+        variants=(
+            ("jit_compile", True, RegionKind.XLA),
+            ("experimental_compile", True, RegionKind.XLA),
+            ("autograph", False, RegionKind.GRAPH_PLAIN),
+        ),
     ),
     # numba 0.68: core/decorators.py, np/ufunc/decorators.py, stencils/stencil.py
     Maker("numba.njit", RegionKind.NUMBA, "py_func"),

@@ -7,11 +7,11 @@ a node. One place in the source is one observation, however many contexts reache
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
-from jitlint.analysis.values import UNKNOWN, Tensor, Value, join, join_all
+from jitlint.analysis.values import UNKNOWN, Loss, Tensor, Value, join, join_all
 from jitlint.project.modules import FunctionInfo, Module
 from jitlint.region import Region, RegionKind
 
@@ -146,6 +146,44 @@ class CompiledFunction(Observation):
     arguments: list[dict[str, Value]] = field(default_factory=list)
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
+class SizeUse(Observation):
+    """`node` computes with a size that the graph does not know: it is None there."""
+
+    node: cst.BaseExpression
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class LostShape(Observation):
+    """A call behind which a graph knows no shape, and what needs it (`needed_by`)."""
+
+    node: cst.Call
+    loss: Loss
+    needed_by: list[cst.CSTNode] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class GraphCall(Call):
+    """A call, from Python, of a function that `tf.function` took over with `options`."""
+
+    target: FunctionInfo
+    options: dict[str, Value]
+    kind: RegionKind
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class ProgramCalls(Observation):
+    """A `torch.export.export` call, its arguments, and what its program is called with."""
+
+    node: cst.Call
+    examples: Value
+    keywords: dict[str, Value]
+    calls: list[tuple[Value, ...]] = field(default_factory=list)
+
+
+Seen = TypeVar("Seen", bound=Observation)
+
+
 class Log:
     """All observations of a run, in the order in which they were first made."""
 
@@ -153,6 +191,7 @@ class Log:
         self._tests: dict[cst.CSTNode, TruthTest] = {}
         self._calls: dict[cst.CSTNode, Call] = {}
         self._functions: dict[cst.CSTNode, CompiledFunction] = {}
+        self._others: dict[tuple[type[Observation], cst.CSTNode], Observation] = {}
 
     def truth_test(
         self,
@@ -194,3 +233,20 @@ class Log:
         yield from self._tests.values()
         yield from self._calls.values()
         yield from self._functions.values()
+        yield from self._others.values()
+
+    def other(
+        self,
+        kind: type[Seen],
+        node: cst.CSTNode,
+        module: Module,
+        function: FunctionInfo | None,
+        /,
+        **fields: Any,
+    ) -> Seen:
+        """The observation of this kind at this place; `fields` are for a new one."""
+        found = self._others.get((kind, node))
+        if not isinstance(found, kind):
+            found = kind(node=node, module=module, function=function, **fields)
+            self._others[kind, node] = found
+        return found

@@ -16,6 +16,7 @@ from jitlint.analysis.values import (
     Optional,
     Read,
     Sequence,
+    Shape,
     Source,
     Static,
     Tensor,
@@ -97,7 +98,7 @@ def fold(name: str, left: Static, right: Static) -> Static:
     source, read = provenance(left, right)
     function = FOLD.get(name)
     if function is None or left.const is MISSING or right.const is MISSING:
-        return Static(source=source, read=read)
+        return Static(source=source, read=read, varies=left.varies or right.varies)
     if _is_large(left.const) or _is_large(right.const) or _repeats(name, left, right):
         return Static(source=source, read=read)
     try:
@@ -141,6 +142,7 @@ def _tensor_arithmetic(name: str, left: Value, right: Value) -> Tensor:
         maybe=all(t.maybe for t in tensors if isinstance(t, Tensor)),
         framework=first.framework,
         dtype=_promoted(name, left, right),
+        shape=_arithmetic_shape(left, right),
         **traits_of((left, right)),
     )
 
@@ -174,6 +176,15 @@ def traits_of(values: Iterable[Value]) -> dict[str, Any]:
         "grad": grad,
         "device": devices.pop() if len(devices) == 1 and is_known else None,
     }
+
+
+def _arithmetic_shape(left: Value, right: Value) -> Shape | None:
+    """The shape of `x * 2`, and that nothing is known behind a loss."""
+    shapes = [side.shape for side in (left, right) if isinstance(side, Tensor)]
+    lost = next((shape for shape in shapes if shape is not None and shape.lost), None)
+    if lost is not None:
+        return lost
+    return shapes[0] if len(shapes) == 1 and Static in (type(left), type(right)) else None
 
 
 def _promoted(name: str, left: Value, right: Value) -> str | None:

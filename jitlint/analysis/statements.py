@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from jitlint.analysis import shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import branch, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
@@ -23,6 +24,8 @@ from jitlint.analysis.values import (
     Function,
     Instance,
     Sequence,
+    StaticShape,
+    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -69,6 +72,10 @@ def bind(frame: Frame, target: cst.CSTNode, value: Value) -> None:
 
 def _bind_elements(frame: Frame, targets: "Iterable[cst.BaseElement]", value: Value) -> None:
     elements = list(targets)
+    if isinstance(value, StaticShape):
+        if value.shape.lost is not None and elements:
+            frame.observe_need(value.shape.lost, elements[0].value)
+        value = shapes.unpacked(value.shape, len(elements))
     starred = [i for i, e in enumerate(elements) if isinstance(e, cst.StarredElement)]
     if isinstance(value, Tuple) and not starred and len(value.items) == len(elements):
         for element, item in zip(elements, value.items, strict=True):
@@ -146,6 +153,8 @@ def _annotated_assign(frame: Frame, node: cst.AnnAssign) -> bool:
 def _augmented_assign(frame: Frame, node: cst.AugAssign) -> bool:
     left = evaluate(frame, node.target)
     right = evaluate(frame, node.value)
+    if shapes.is_open(left) or shapes.is_open(right):
+        shapes.used(frame, node.value, left, right)
     if isinstance(left, Tuple | Sequence) and isinstance(right, Tuple | Sequence):
         bind(frame, node.target, Sequence(join(element_of(left), element_of(right))))
         return True
@@ -253,7 +262,10 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 
 def _for(frame: Frame, node: cst.For) -> bool:
-    element = element_of(evaluate(frame, node.iter))
+    iterated = evaluate(frame, node.iter)
+    if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
+        frame.observe_need(iterated.shape.lost, node.iter)
+    element = element_of(iterated)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
     for _ in range(_passes(frame)):

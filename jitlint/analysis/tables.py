@@ -51,6 +51,10 @@ class Operator:
     is given nothing but its first argument (`torch.where`). `elementwise`: the shape is the
     broadcast of the inputs, each element depends on its like, and strides are kept.
     `dynamic_shape`: the shape depends on data in every call; `may_be_dynamic`: in some.
+    `loses_shape`: the static shape of the result is not known in a graph; `keeps_loss`: nor
+    is it behind an input of unknown rank; `needs_rank`: which it refuses, or (`needs_last`)
+    one whose last dimension is None. `shape_argument` is the position of a parameter that
+    spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
     reading data into Python, or otherwise.
     """
@@ -72,6 +76,12 @@ class Operator:
     dynamic_shape: bool = False
     may_be_dynamic: bool = False
     from_bool: str | None = None
+    loses_shape: bool = False
+    keeps_loss: bool = False
+    needs_rank: bool = False
+    needs_last: bool = False
+    partial_shape: bool = False
+    shape_argument: int | None = None
     reads: str | None = None
     breaks: str | None = None
     one_argument: "Operator | None" = None
@@ -99,6 +109,15 @@ class Table:
     version: str
     exact: bool
     _data: Mapping[str, Any]
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The packages that the table is about."""
+        return tuple(self._data.get("roots", (self.framework, "numpy")))
+
+    def canonical(self, dotted: str) -> str:
+        """The name under which the table knows a function that has several."""
+        return str(self._data["aliases"].get(dotted, dotted))
 
     def function(self, dotted: str) -> Operator | None:
         """The function of a full dotted name, aliases included."""

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import libcst as cst
+
 if TYPE_CHECKING:
     from jitlint.project.modules import ClassInfo, FunctionInfo, Module
 
@@ -20,6 +22,10 @@ MAX_WEIGHT = 2_000
 `pair = (pair, pair)` doubles them with every step."""
 MAX_ITEMS = 1_000
 """A tuple that grows beyond this is a sequence of unknown length."""
+
+
+MANY = 3
+"""So many different values are a variation; two are settled by a second compilation."""
 
 
 class Missing(enum.Enum):
@@ -48,10 +54,54 @@ class Framework(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
-    graph break that the read causes ("" where it causes none)."""
+    graph break that the read causes ("" where it causes none). `loss`: a size was read of a
+    shape that this call has lost."""
 
     operator: str
     code: str = ""
+    loss: "Loss | None" = None
+
+
+class Size(enum.Enum):
+    """A dimension whose number is not known here."""
+
+    FIXED = "fixed"
+    """The tracer knows it."""
+    OPEN = "open"
+    """The tracer does not: None in the static shape of a graph."""
+    DATA = "data"
+    """None, as the size depends on the data."""
+    VARIES = "varies"
+    """It takes several values in one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A call behind which a graph knows nothing of the shape."""
+
+    node: cst.Call
+    operator: str = field(compare=False)
+    module: "Module" = field(compare=False)
+    function: "FunctionInfo | None" = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The static shape of a tensor, as far as it is known.
+
+    `more`: dimensions follow whose number is not known. `lost`: nothing is known, behind
+    this call. `nested`: the value may be a structure of such tensors instead (inputs of a
+    Keras layer).
+    """
+
+    dims: tuple[int | Size, ...] = ()
+    more: bool = False
+    lost: Loss | None = None
+    nested: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return any(dim in (Size.OPEN, Size.DATA) for dim in self.dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +119,14 @@ class Static(Value):
     """A Python value that a tracer treats as a constant or as a symbol.
 
     `const` is its value where known (None, bool, int, float, str). `read` says how it was
-    read out of a tensor when `source` is `DATA`.
+    read out of a tensor when `source` is `DATA`. `varies`: it takes several values in one
+    run (a loop counter).
     """
 
     const: Any = MISSING
     source: Source = Source.PYTHON
     read: Read | None = None
+    varies: bool = False
 
     def __eq__(self, other: object) -> bool:
         """1, 1.0 and True are different constants."""
@@ -83,6 +135,7 @@ class Static(Value):
             and type(self.const) is type(other.const)
             and self.const == other.const
             and (self.source, self.read) == (other.source, other.read)
+            and self.varies is other.varies
         )
 
     def __hash__(self) -> int:
@@ -97,7 +150,7 @@ class Tensor(Value):
     `dtype` is a torch name such as "float32" when known. `maybe`: on another path it is
     something else. `assumed`: convention says so (an unknown function that is given a tensor
     returns one), which is no evidence of the framework. `grad`: whether autograd follows it;
-    `device`: "cpu" or "cuda", when known.
+    `device`: "cpu" or "cuda", when known. `shape` is what is known of the static shape.
     """
 
     is_bool: bool | None = None
@@ -108,6 +161,31 @@ class Tensor(Value):
     assumed: bool = False
     grad: bool | None = None
     device: str | None = None
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticShape(Value):
+    """`x.shape` of a tensor whose static shape is known in part."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset(Value):
+    """A `tf.data.Dataset`, with the join of its elements."""
+
+    element: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exported(Value):
+    """What `torch.export.export` made of `target`, at `node`; compared by identity."""
+
+    target: Value
+    node: cst.Call
+    module: "Module"
+    function: "FunctionInfo | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +408,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
             assumed=(a.assumed and b.assumed) or a.framework is not b.framework,
             grad=a.grad if a.grad is b.grad else None,
             device=a.device if a.device == b.device else None,
+            shape=join_shapes(a.shape, b.shape),
         )
     for left, right in ((a, b), (b, a)):
         if isinstance(left, Tensor) and isinstance(right, Static | Unknown):
@@ -339,7 +418,10 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
     if isinstance(a, Static) and isinstance(b, Static):
         source = max(a.source, b.source, key=lambda s: s.value)
         read = a.read if a.source is source else b.read
-        return Static(a.const if _same_constant(a, b) else MISSING, source, read)
+        const = a.const if _same_constant(a, b) else MISSING
+        return Static(const, source, read, a.varies or b.varies)
+    if isinstance(a, ExternalMethod) and isinstance(b, ExternalMethod) and a.name == b.name:
+        return ExternalMethod(join(a.receiver, b.receiver, depth + 1), a.name)
     return _join_containers(a, b, depth)
 
 
@@ -347,6 +429,27 @@ def _choice(a: Value, b: Value) -> Value:
     sides = [side.options if isinstance(side, Choice) else (side,) for side in (a, b)]
     options = tuple(dict.fromkeys(sides[0] + sides[1]))
     return Choice(options) if len(options) <= MAX_OPTIONS else UNKNOWN
+
+
+def join_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
+    """The shape of a tensor that has either; None where one of them is not known."""
+    if a == b:
+        return a
+    if a is None or b is None or len(a.dims) != len(b.dims) or a.more is not b.more:
+        return None
+    if a.lost is not b.lost:
+        return None
+    dims = tuple(_join_sizes(x, y) for x, y in zip(a.dims, b.dims, strict=True))
+    return Shape(dims, a.more, a.lost, a.nested and b.nested)
+
+
+def _join_sizes(a: int | Size, b: int | Size) -> int | Size:
+    if a == b:
+        return a
+    for size in (Size.VARIES, Size.DATA, Size.OPEN):
+        if size in (a, b):
+            return size
+    return Size.FIXED
 
 
 def _same_constant(a: Static, b: Static) -> bool:
@@ -402,12 +505,57 @@ def element_of(value: Value) -> Value:
             result: Value | None = None
             for item in items:
                 result = item if result is None else _join_element(result, item, 1)
+            if isinstance(result, Static) and result.const is MISSING:
+                counts = [i for i in items if isinstance(i, Static) and type(i.const) is int]
+                distinct = len({i.const for i in counts}) if len(counts) == len(items) else 0
+                return replace(result, varies=result.varies or distinct >= MANY)
+            if isinstance(result, Tensor):
+                return replace(result, shape=_varying_shape(items, result.shape))
             return UNKNOWN if result is None else result
+        case Tensor(shape=Shape(nested=True)):
+            return value
         case Tensor():
             rank = 0 if value.rank == 1 else None
-            return replace(value, rank=rank)
+            return replace(value, rank=rank, shape=_element_shape(value.shape))
+        case StaticShape(shape):
+            return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
+        case Dataset(element):
+            return element
         case Static():
             return Static(source=value.source)
         case ExternalInstance(children=children) if children:
             return join_all(children)
     return UNKNOWN
+
+
+def _varying_shape(items: tuple[Value, ...], joined: Shape | None) -> Shape | None:
+    """Of three tensors of three sizes, one after the other."""
+    shapes = [item.shape for item in items if isinstance(item, Tensor) and item.shape is not None]
+    if joined is None or len(shapes) < len(items):
+        return joined
+    columns = zip(*(shape.dims for shape in shapes), strict=True)
+    dims = tuple(
+        Size.VARIES if len(set(column)) >= MANY else dim
+        for dim, column in zip(joined.dims, columns, strict=True)
+    )
+    return replace(joined, dims=dims)
+
+
+def _element_shape(shape: Shape | None) -> Shape | None:
+    if shape is None or shape.lost is not None or not shape.dims:
+        return shape
+    return replace(shape, dims=shape.dims[1:]) if not shape.more else None
+
+
+OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
+"""The number that a graph does not know when it is traced."""
+
+
+def size_value(size: int | Size) -> Value:
+    """One item of `x.shape`: an open dimension may be None."""
+    match size:
+        case Size.OPEN | Size.DATA:
+            return Optional(OPEN_SIZE)
+        case Size():
+            return Static(source=Source.SHAPE, varies=size is Size.VARIES)
+    return Static(size, Source.SHAPE)

@@ -101,8 +101,14 @@ def _is_static_argument(node: cst.Call, name: str) -> bool:
         if _is(node.func.value, name) and node.func.attr.value in NOT_TENSOR_METHODS:
             return True
         if node.func.attr.value in SHAPE_METHODS:
-            return any(_is(argument.value, name) for argument in node.args)
+            sizes = node.args[1:] if _is_function_of_sizes(node) else node.args
+            return any(_is(argument.value, name) for argument in sizes)
     return _is(node.func, "range") and any(_is(a.value, name) for a in node.args)
+
+
+def _is_function_of_sizes(node: cst.Call) -> bool:
+    """`tf.reshape(x, [a, b])` is no method of a tensor: its first argument is the tensor."""
+    return len(node.args) > 1 and isinstance(node.args[1].value, cst.List | cst.Tuple)
 
 
 def _has_string_key(node: cst.Subscript) -> bool:

@@ -10,6 +10,8 @@ import libcst as cst
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
 from jitlint.analysis.makers import EXPORTED, UNSCRIPTED, makers
+from jitlint.analysis.shapes import BATCH_OPEN
+from jitlint.analysis.shapes_of_operators import GRAPH_TENSOR
 from jitlint.analysis.statements import execute
 from jitlint.analysis.values import (
     STATIC,
@@ -41,7 +43,7 @@ from jitlint.project.crashes import Crashes
 from jitlint.project.evidence import contradicted
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
-from jitlint.region import Region, RegionKind
+from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.source import UnparsableError
 
 TRACERS = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
@@ -49,7 +51,7 @@ TRACERS = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 
 TRIGGERS = (
     *(b"compile", b"optimize", b"export", b"trace", b"make_fx", b"script"),
-    *(b"numba", b"tensorflow"),
+    *(b"numba", b"tensorflow", b"keras"),
 )
 """No file without one of these hands code to a compiler by name."""
 
@@ -80,9 +82,13 @@ def creates_regions(module: Module) -> bool:
         return False
     facts = module.facts
     names = makers().keys()
-    if facts.mentions & names:
+    if facts.mentions & names or any(name.startswith(PIPELINES) for name in facts.mentions):
         return True
     return "compile" in facts.methods and any(m.startswith("torch.nn") for m in facts.mentions)
+
+
+PIPELINES = ("tensorflow.data.",)
+"""Functions that these are given run in a graph."""
 
 
 def own_entries(machine: Machine, modules: Iterable[Module], crashes: Crashes) -> list[Entry]:
@@ -106,7 +112,38 @@ def own_entries(machine: Machine, modules: Iterable[Module], crashes: Crashes) -
             unresolved.setdefault(request.module, request)
     for module, request in unresolved.items():
         entries.extend(_modules_of_file(machine, module, request))
+    for module in given:
+        entries.extend(_keras_entries(machine, module))
     return _distinct(entries)
+
+
+KERAS_METHODS = ("call", "train_step", "test_step", "predict_step")
+"""Methods that Keras runs in a graph, without AutoGraph (Keras 3)."""
+KERAS_TRIGGERS = tuple(f"def {name}(".encode() for name in KERAS_METHODS)
+
+
+def _keras_entries(machine: Machine, module: Module) -> Iterator[Entry]:
+    """What Keras traces when a model of the project is fitted, or made of symbolic inputs."""
+    source = module.source
+    if b"keras" not in source or not any(text in source for text in KERAS_TRIGGERS):
+        return
+    for cls in module.classes.values():
+        if not _is_keras(machine, cls):
+            continue
+        for name in KERAS_METHODS:
+            method = cls.methods.get(name)
+            if method is not None:
+                kind = RegionKind.KERAS
+                yield Entry(method, Instance(cls), kind, module, method.node)
+
+
+def _is_keras(machine: Machine, cls: ClassInfo) -> bool:
+    """Whether the class is a `keras.Layer` or `keras.Model`."""
+    return any(
+        base.removeprefix("tensorflow.").startswith("keras.")
+        and base.rpartition(".")[2] in ("Layer", "Model", "Sequential")
+        for base in machine.external_bases(cls)
+    )
 
 
 def _wrappers(machine: Machine, sources: Iterable[Module]) -> frozenset[str]:
@@ -359,6 +396,8 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
         bound[names.pop(0)] = entry.receiver
     for name in names:
         bound[name] = _any_mode(bound[name])
+    if entry.kind in GRAPHS:
+        return _in_graph(machine, entry, bound, names)
     given = _given_inputs(machine, entry)
     for position, name in enumerate(names):
         value = given[position] if position < len(given) else UNKNOWN
@@ -367,6 +406,43 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
         elif isinstance(bound[name], Unknown):
             bound[name] = _without_evidence(machine, entry, position, name)
     return bound
+
+
+def _in_graph(
+    machine: Machine,
+    entry: Entry,
+    bound: dict[str, Value],
+    names: list[str],
+) -> dict[str, Value]:
+    """Parameters of a graph: what the signature says, else tensors of any static shape."""
+    _, options = machine.graphs.get(entry.function, (entry.kind, {}))
+    signature = options.get("input_signature")
+    specs = _items_of(entry.examples if signature is None else signature)
+    for position, name in enumerate(names):
+        if position < len(specs) and not isinstance(specs[position], Unknown):
+            bound[name] = specs[position]
+        elif isinstance(bound[name], Unknown | Tensor):
+            bound[name] = _graph_parameter(entry, options, position, name)
+    return bound
+
+
+def _items_of(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Tuple) else ()
+
+
+def _graph_parameter(entry: Entry, options: dict[str, Value], position: int, name: str) -> Value:
+    if contradicted(entry.function, name):
+        return UNKNOWN
+    if entry.kind is RegionKind.KERAS:
+        is_input = position == 0 and entry.function.name == "call"
+        shape = replace(BATCH_OPEN, nested=True) if is_input else None
+        return replace(GRAPH_TENSOR, shape=shape) if is_input else UNKNOWN
+    relaxed = any(options.get(name) == Static(True) for name in RELAXING)
+    return replace(GRAPH_TENSOR, shape=BATCH_OPEN if relaxed else None)
+
+
+RELAXING = ("reduce_retracing", "experimental_relax_shapes")
+"""Options that make a dimension None when a second size of it arrives."""
 
 
 def _any_mode(value: Value) -> Value:

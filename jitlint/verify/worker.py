@@ -11,12 +11,15 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from jitlint.finding import Verdict
 from jitlint.verify import protocol
-from jitlint.verify.records import Report, Request
+from jitlint.verify.frameworks import TORCH, framework_of
+from jitlint.verify.records import Options, Report, Request
 from jitlint.verify.sandbox import Sandbox, limit_memory
 
 
@@ -64,16 +67,51 @@ def main() -> None:
     sandbox.install()
     limit_memory(options.memory_limit, device.startswith("cuda"))
     channel.send({"ready": True})
-    judge = Judge(options, device, sandbox, lambda stage: channel.send({"stage": stage}))
+
+    def stage(text: str) -> None:
+        channel.send({"stage": text})
+
+    judges: dict[str, Any] = {TORCH: Judge(options, device, sandbox, stage)}
     while (message := channel.receive()) is not None:
         request = protocol.request_from_message(message["request"])
+        judge = partial(_judge_of, judges, request, options, sandbox, stage)
         channel.send({"report": protocol.report_to_message(_serve(judge, request))})
 
 
-def _serve(judge: Any, request: Request) -> Report:
+def _judge_of(
+    judges: dict[str, Any],
+    request: Request,
+    options: Options,
+    sandbox: Sandbox,
+    stage: Callable[[str], None],
+) -> Any:
+    """The judge of the file's framework; TensorFlow is imported when it is first needed."""
+    framework = framework_of(request.old)
+    if framework not in judges:
+        stage("importing tensorflow")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        try:
+            from jitlint.verify.tensorflow_judge import TensorflowJudge
+        except ImportError as error:
+            return Missing(f"tensorflow cannot be imported: {error}")
+        judges[framework] = TensorflowJudge(options, sandbox, stage)
+    return judges[framework]
+
+
+class Missing:
+    """Stands for the judge of a framework that is not installed."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def judge(self, request: Request) -> Report:
+        return Report(request.path, Verdict.UNVERIFIED, self._reason)
+
+
+def _serve(judge: Callable[[], Any], request: Request) -> Report:
     """A mistake of the verifier's own is a reason, too: never a traceback, never a pass."""
     try:
-        report: Report = judge.judge(request)
+        report: Report = judge().judge(request)
     except MemoryError:
         return Report(request.path, Verdict.UNVERIFIED, "the memory limit was reached")
     except Exception as error:

@@ -1,0 +1,169 @@
+"""What TensorFlow's functions and layers do to static shapes, by their table rows."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from jitlint.analysis import shapes
+from jitlint.analysis.calls import handles
+from jitlint.analysis.frame import Frame
+from jitlint.analysis.tables import Operator, Returns
+from jitlint.analysis.values import (
+    UNKNOWN,
+    External,
+    Framework,
+    Loss,
+    Sequence,
+    Shape,
+    Size,
+    Tensor,
+    Tuple,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from jitlint.analysis.calls import Arguments
+
+GRAPH_TENSOR = Tensor(framework=Framework.TENSORFLOW)
+
+
+def check(frame: Frame, operator: Operator, arguments: "Arguments", node: cst.CSTNode) -> None:
+    """Observe sizes and shapes that this call needs and the graph does not know."""
+    if not isinstance(node, cst.Call):
+        return
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    shape = first.shape if isinstance(first, Tensor) else None
+    if shape is not None and shape.lost is not None and operator.needs_rank:
+        frame.observe_need(shape.lost, node)
+    if shape is not None and operator.needs_last and _last_is_open(shape) and not _built(frame):
+        frame.observe_size_use(node)
+    takes_sizes = operator.returns in (Returns.TENSOR, Returns.TENSORS)
+    if takes_sizes and not operator.partial_shape:
+        shapes.used(frame, node, *arguments.all())
+
+
+def _last_is_open(shape: Shape) -> bool:
+    return not shape.more and bool(shape.dims) and shape.dims[-1] in (Size.OPEN, Size.DATA)
+
+
+def _built(frame: Frame) -> bool:
+    """Somewhere in this file layers are built before they are called."""
+    return b".build(" in frame.module.source
+
+
+def result(
+    frame: Frame, operator: Operator, value: Value, arguments: "Arguments", node: cst.CSTNode
+) -> Value:
+    """The result of a function, with the static shape that it has in a graph."""
+    if operator.loses_shape and operator.returns is Returns.TENSOR:
+        return replace(GRAPH_TENSOR, shape=_lost(frame, operator.name.rpartition(".")[2], node))
+    if isinstance(value, Tensor):
+        return _of_tensor(operator, value, arguments)
+    if operator.returns is Returns.TENSORS:
+        return Sequence(_of_tensor(operator, GRAPH_TENSOR, arguments))
+    return value
+
+
+def _of_tensor(operator: Operator, value: Tensor, arguments: "Arguments") -> Tensor:
+    value = replace(value, framework=Framework.TENSORFLOW, rank=None)
+    return replace(value, shape=_shape(operator, arguments))
+
+
+def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
+    if operator.one_argument is not None and len(arguments.all()) == 1:
+        operator = operator.one_argument
+    tensors = [each.shape for each in arguments.all() if isinstance(each, Tensor)]
+    lost = next((shape for shape in tensors if shape is not None and shape.lost), None)
+    if operator.shape_argument is not None:
+        return shapes.shape_of(arguments.get(operator.shape_argument, "shape"))
+    if operator.dynamic_shape:
+        return Shape((Size.DATA,), more=True)
+    if lost is not None and operator.keeps_loss:
+        return lost
+    if operator.elementwise and len(tensors) == 1:
+        return tensors[0]
+    return None
+
+
+def behind_layer(operator: Operator, value: Value, arguments: "Arguments") -> Value:
+    """The result of a layer: a shape that is not known stays unknown."""
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if operator.keeps_loss and isinstance(first, Tensor) and first.shape is not None:
+        return shapes.with_shape(value, first.shape if first.shape.lost is not None else None)
+    return value
+
+
+# -- functions that a row does not describe ------------------------------------------------
+
+
+def _lost(frame: Frame, operator: str, node: cst.CSTNode) -> Shape | None:
+    if not frame.in_graph or not isinstance(node, cst.Call):
+        return None
+    return Shape(lost=Loss(node, operator, frame.module, frame.function))
+
+
+@handles("tensorflow.numpy_function", "tensorflow.py_function")
+def _python_function(
+    frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression
+) -> Value:
+    shape = _lost(frame, name.rpartition(".")[2], node)
+    tensor = replace(GRAPH_TENSOR, shape=shape)
+    dtypes = arguments.get(2, "Tout")
+    if isinstance(dtypes, External):
+        return tensor
+    return Tuple((tensor,) * len(dtypes.items)) if isinstance(dtypes, Tuple) else UNKNOWN
+
+
+@handles("tensorflow.constant", "tensorflow.convert_to_tensor")
+def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    value = arguments.get(0, "value") or UNKNOWN
+    shapes.used(frame, node, value)
+    if isinstance(value, Tensor) and value.framework is Framework.TENSORFLOW:
+        return value
+    spelled = shapes.shape_of(arguments.get(2, "shape"))
+    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value))
+
+
+@handles("tensorflow.unstack")
+def _unstack(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    value = arguments.get(0, "value") or UNKNOWN
+    shape = value.shape if isinstance(value, Tensor) else None
+    if shape is not None and arguments.get(1, "num") is None and "axis" not in arguments.keywords:
+        if shape.lost is not None:
+            frame.observe_need(shape.lost, node)
+        elif shape.dims[:1] in ((Size.OPEN,), (Size.DATA,)):
+            frame.observe_size_use(node)
+    return Sequence(replace(GRAPH_TENSOR, shape=None))
+
+
+@handles("tensorflow.TensorSpec", "keras.Input")
+def _spec(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    """A spec stands for the tensor that it describes."""
+    return replace(GRAPH_TENSOR, shape=shapes.shape_of(arguments.get(0, "shape")))
+
+
+@handles("tensorflow.TensorShape")
+def _tensor_shape(
+    frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression
+) -> Value:
+    return arguments.get(0, "dims") or UNKNOWN
+
+
+@handles("tensorflow.range")
+def _range(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    shapes.used(frame, node, *arguments.all())
+    return GRAPH_TENSOR
+
+
+@handles("tensorflow.shape", "keras.ops.shape")
+def _dynamic_shape(
+    frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression
+) -> Value:
+    return GRAPH_TENSOR
+
+
+@handles("keras.backend.int_shape", "tensorflow.keras.backend.int_shape")
+def _int_shape(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    value = arguments.get(0, "x") or UNKNOWN
+    return frame.machine.attribute(frame, value, "shape")

@@ -1,0 +1,133 @@
+"""The judge of TensorFlow: what it proves, and the wrong pins that it refutes.
+
+All modules go through one worker, which imports TensorFlow once.
+"""
+
+import importlib.util
+from collections.abc import Callable
+
+import pytest
+
+from jitlint.finding import Verdict
+from jitlint.verify import Report
+
+pytestmark = pytest.mark.compiles
+
+HEAD = """
+import numpy as np
+import tensorflow as tf
+
+dense = tf.keras.layers.Dense(3)
+
+
+def make_inputs(seed):
+    rng = np.random.default_rng(seed)
+    return (tf.constant(rng.standard_normal((seed + 1, 4)), tf.float32),)
+
+"""
+KERNEL = """
+@tf.function
+def f(x):
+    y = tf.numpy_function(np.sin, [x], tf.float32)
+    {pin}
+    return {result}
+"""
+MASK = """
+@tf.function(jit_compile=True)
+def f(x):
+    kept = tf.boolean_mask(x[0], x[0] > -9.0)
+    return {result}
+"""
+MEANS = """
+@tf.function{options}
+def f(x):
+    {pin}
+    return tf.reduce_mean(x, axis=1)
+"""
+LAYER = """
+class Flat(tf.keras.layers.Layer):
+    def call(self, x):
+        return {result}
+"""
+
+
+def kernel(pin: str = "pass", result: str = "dense(y)") -> str:
+    return HEAD + KERNEL.format(pin=pin, result=result)
+
+
+def means(options: str = "", pin: str = "pass") -> str:
+    return HEAD + MEANS.format(options=options, pin=pin)
+
+
+SIGNATURE = "(input_signature=[tf.TensorSpec([None, 4], tf.float32)])"
+SOURCES = {
+    "right_kernel": (kernel(), kernel("y = tf.ensure_shape(y, x.shape)")),
+    "wrong_width": (
+        kernel(result="y * 2"),
+        kernel("y = tf.ensure_shape(y, [None, 5])", "y * 2"),
+    ),
+    "wrong_lie": (kernel(result="y * 2"), kernel("y.set_shape([None, 5])", "y * 2")),
+    "wrong_dtype": (kernel(result="y * 2"), kernel(result="tf.cast(y * 2, tf.float64)")),
+    "wrong_values": (kernel(result="y * 2"), kernel(result="y * 3")),
+    "wrong_gradient": (
+        HEAD + LAYER.format(result="x * x"),
+        HEAD + LAYER.format(result="tf.stop_gradient(x) * x"),
+    ),
+    "wrong_bound": (
+        HEAD + MASK.format(result="kept"),
+        HEAD + MASK.format(result="tf.ensure_shape(kept, [7])"),
+    ),
+    "right_layer": (
+        HEAD + LAYER.format(result="tf.reshape(x, [x.shape[0], 2, 2])"),
+        HEAD + LAYER.format(result="tf.reshape(x, [-1, 2, 2])"),
+    ),
+    "still_raises": (
+        HEAD + LAYER.format(result="tf.reshape(x, [x.shape[0], 2, 2])"),
+        HEAD + LAYER.format(result="tf.reshape(x, (x.shape[0], 2, 2))"),
+    ),
+    "pinned_width": (means(), means(pin="x = tf.ensure_shape(x, [None, 4])")),
+    "signature": (means(), means(options=SIGNATURE)),
+    "more_traces": (means(options=SIGNATURE), means()),
+    "no_entry": (HEAD + "x = 1\n", HEAD + "x = 2\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def reports(prove: Callable[..., dict[str, Report]]) -> dict[str, Report]:
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("the judge needs tensorflow")
+    return prove(SOURCES, seeds=5)
+
+
+@pytest.mark.parametrize("name", ["right_kernel", "right_layer", "pinned_width", "signature"])
+def test_a_right_rewrite_is_verified(reports, name):
+    assert reports[name].verdict is Verdict.VERIFIED, reports[name].reason
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if name.startswith("wrong")])
+def test_a_wrong_rewrite_is_refuted(reports, name):
+    assert reports[name].verdict is Verdict.REFUTED, reports[name].reason
+
+
+def test_code_that_still_raises_is_not_verified(reports):
+    assert reports["still_raises"].verdict is Verdict.UNVERIFIED
+    assert "still raises" in reports["still_raises"].reason
+
+
+def test_a_module_without_entries_is_not_verified(reports):
+    assert reports["no_entry"].verdict is Verdict.UNVERIFIED
+
+
+def test_more_traces_are_a_difference(reports):
+    assert reports["more_traces"].verdict is Verdict.REFUTED
+    assert reports["more_traces"].counterexample == "f: 1 traces before, 5 after"
+
+
+def test_ensure_shape_does_not_save_a_trace(reports):
+    (entry,) = reports["pinned_width"].entries
+    assert (entry.graphs_before, entry.graphs_after) == (5, 5)
+
+
+def test_a_signature_saves_all_but_one(reports):
+    (entry,) = reports["signature"].entries
+    assert (entry.graphs_before, entry.graphs_after) == (5, 1)
