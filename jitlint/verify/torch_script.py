@@ -9,7 +9,7 @@ import inspect
 import io
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,7 @@ class TorchScript:
     # and numbers are printed in another way, fix or no fix.
     compared = frozenset({Aspect.OUTPUT, Aspect.EXCEPTION, Aspect.GRADIENT})
     backend_failed = ""
+    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (SCRIPT, LOADED)
@@ -95,6 +96,12 @@ class TorchScript:
     def refuses(self, failure: Failure) -> bool:
         """A type that is declared, and wrong, is the code's fault."""
         return _UNTYPED_ARGUMENT in failure.message
+
+    def has_no_reference(self, failure: Failure) -> bool:
+        return False
+
+    def reference(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def _loaded(compiled: Any) -> Any:
