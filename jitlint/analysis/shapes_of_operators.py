@@ -115,9 +115,9 @@ def _python_function(
     return Tuple((tensor,) * len(dtypes.items)) if isinstance(dtypes, Tuple) else UNKNOWN
 
 
-@handles("tensorflow.constant", "tensorflow.convert_to_tensor")
+@handles("tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.Variable")
 def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    value = arguments.get(0, "value") or UNKNOWN
+    value = arguments.get(0, "value") or arguments.keywords.get("initial_value") or UNKNOWN
     shapes.used(frame, node, value)
     if isinstance(value, Tensor) and value.framework is Framework.TENSORFLOW:
         return value
