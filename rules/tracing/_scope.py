@@ -101,7 +101,13 @@ def names_read(*nodes: cst.CSTNode) -> frozenset[str]:
 
 def names_written(*nodes: cst.CSTNode) -> frozenset[str]:
     """The names that `nodes` bind anywhere, those of nested functions included."""
-    return frozenset(name for node in nodes for name in _written(node))
+    return frozenset[str]().union(*map(_written_in, nodes))
+
+
+@lru_cache(maxsize=4096)
+def _written_in(node: cst.CSTNode) -> frozenset[str]:
+    """Asked of the same statements for each name of a fix."""
+    return frozenset(_written(node))
 
 
 def _written(node: cst.CSTNode) -> Iterator[str]:
@@ -215,11 +221,17 @@ def local_names(function: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
     return names_written(function.body) | {each.value for each in _parameters(function.params)}
 
 
+@lru_cache(maxsize=64)
 def shared_names(function: cst.CSTNode) -> frozenset[str]:
     """Names that a `global` or `nonlocal` hands to other functions, which may run any time."""
-    if isinstance(function, cst.NameItem):
-        return frozenset({function.name.value})
-    return frozenset[str]().union(*map(shared_names, function.children))
+    return frozenset(_shared(function))
+
+
+def _shared(node: cst.CSTNode) -> Iterator[str]:
+    if isinstance(node, cst.NameItem):
+        yield node.name.value
+    for child in node.children:
+        yield from _shared(child)
 
 
 def binder_of(

@@ -1,6 +1,8 @@
 """What stands around a fix: names that it needs, and callers that it does not know."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import libcst as cst
 
@@ -31,6 +33,7 @@ def _read_in(replacement: Replacement) -> frozenset[str]:
     return scope.names_read(replacement) if isinstance(replacement, cst.CSTNode) else frozenset()
 
 
+@lru_cache(maxsize=16)
 def _outside(module: cst.Module) -> frozenset[str]:
     """Names that new code takes from outside of the function."""
     imported = (
@@ -56,7 +59,7 @@ def check_callers(test: TruthTest) -> None:
         return
     function = test.function.node
     names = [each.name.value for each in (*function.params.posonly_params, *function.params.params)]
-    for call in _calls_of(function.name.value, test.module.tree):
+    for call in _calls_in(test.module.tree).get(function.name.value, ()):
         for index, argument in enumerate(call.args):
             name = argument.keyword.value if argument.keyword else (names[index:] or [""])[0]
             value = test.value_of(cst.Name(name)) if name in names else None
@@ -65,12 +68,21 @@ def check_callers(test: TruthTest) -> None:
                 raise Withheld(f"`{code}` passes a number for `{name}`, and torch takes tensors")
 
 
-def _calls_of(name: str, node: cst.CSTNode) -> Iterator[cst.Call]:
-    match node:
-        case cst.Call(func=cst.Name(value=called)) if called == name:
-            yield node
+@lru_cache(maxsize=16)
+def _calls_in(module: cst.Module) -> Mapping[str, Sequence[cst.Call]]:
+    """The calls of plain names: those of a file are asked for with each of its fixes."""
+    calls: dict[str, list[cst.Call]] = defaultdict(list)
+    for call in _calls(module):
+        if isinstance(call.func, cst.Name):
+            calls[call.func.value].append(call)
+    return calls
+
+
+def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
+    if isinstance(node, cst.Call):
+        yield node
     for child in node.children:
-        yield from _calls_of(name, child)
+        yield from _calls(child)
 
 
 def _is_number(node: cst.BaseExpression) -> bool:

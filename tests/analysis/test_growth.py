@@ -1,7 +1,9 @@
 """The interpreter's work grows with the program, not with what the program would compute."""
 
 import textwrap
+from collections.abc import Iterable
 
+import libcst as cst
 import pytest
 
 from jitlint import engine
@@ -135,3 +137,35 @@ def test_what_one_loop_of_many_carries_to_the_next_turn_is_seen(tmp_path) -> Non
                             flag = x.sum() > 0
     """
     assert check(tmp_path, textwrap.dedent(body).lstrip()) == [14]
+
+
+MANY = {
+    "functions of a file": "@torch.compile\ndef f{0}(x):\n    if x.sum() > {0}:\n"
+    "        return x * 2\n    return x - 1\n",
+    "branches of a function": "    if x.sum() > {0}:\n        x = x + {0}\n",
+}
+
+
+@pytest.mark.parametrize("part", MANY.values(), ids=MANY)
+def test_twice_as_many_findings_are_twice_the_work(part: str, tmp_path, monkeypatch) -> None:
+    visited = 0
+    children = cst.CSTNode.children.fget
+
+    def counted(node: cst.CSTNode) -> Iterable[cst.CSTNode]:
+        nonlocal visited
+        visited += 1
+        return children(node)
+
+    monkeypatch.setattr(cst.CSTNode, "children", property(counted))
+
+    def work(count: int) -> int:
+        nonlocal visited
+        visited = 0
+        header = "import torch\n\n@torch.compile\ndef entry(x):\n    x = x + 1\n"
+        parts = "".join(map(part.format, range(count)))
+        (tmp_path / "model.py").write_text(f"{header}{parts}")
+        result = engine.check([tmp_path], Settings(root=tmp_path, cache=False), load_rules())
+        assert len(result.diagnostics) == count
+        return visited
+
+    assert work(80) < 3 * work(40)
