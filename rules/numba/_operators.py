@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from jitlint.analysis.observations import Call
+from jitlint.analysis.scope import function_of, names_written
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor, Value
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from ..tracing._scope import function_of, names_written  # noqa: TID252
 from ._arguments import Argument, arguments_of
 from ._kernels import UFUNCS, Taking, may_write, taking
 from ._results import Result, Width, result_of, returns_nothing

@@ -10,7 +10,7 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
-from ._fixes import fix_for
+from .branch_fixes.fixes import fix_for
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
 DATA_DEPENDENT = "GB0033"

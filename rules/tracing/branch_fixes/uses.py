@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
 
-from . import _scope as scope
-from ._operators import PURE_LAYERS
-from ._profile import Describer
+from .operators import PURE_LAYERS
+from .profile import Describer
 
 
 class Use(enum.Enum):

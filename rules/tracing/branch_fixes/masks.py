@@ -8,17 +8,17 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.scope import Spelling, fresh_name, names_written
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
-from ._arms import bare, parenthesized
-from ._carried import Variables, keeps_kind, own_names, surely_runs
-from ._flow import Place, Step, assignment, in_place_of, split_lines
-from ._hazards import Evidence, Hazard
-from ._predicate import Predicate, hazards_in, predicate
-from ._profile import Profile, plain, proven_by
-from ._scope import Spelling, fresh_name, names_written
-from ._withheld import Withheld
+from .arms import bare, parenthesized
+from .carried import Variables, keeps_kind, own_names, surely_runs
+from .flow import Place, Step, assignment, in_place_of, split_lines
+from .hazards import Evidence, Hazard
+from .predicate import Predicate, hazards_in, predicate
+from .profile import Profile, plain, proven_by
+from .withheld import Withheld
 
 _NAME = re.compile(r"[^\W\d]\w*")
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from . import _scope as scope
-from ._withheld import Withheld
+from jitlint.analysis import scope
+
+from .withheld import Withheld
 
 RETURNED = "return"
 """The output of an arm that returns: no name of a variable."""

@@ -5,20 +5,20 @@ from collections.abc import Callable, Iterator, Sequence
 import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.scope import Origin, definition_of, local_names, names_read, names_written
 from jitlint.analysis.values import ExternalInstance, Source, Static, Tensor, Tuple
 from jitlint.analysis.values import Sequence as Elements
 from jitlint.finding import Fix, Replacement
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from . import _masks as masks
-from ._arms import bare, parenthesized
-from ._flow import Place, asking, code_of, only_statement, place_of, statements_in, step_of
-from ._predicate import is_tensor_test
-from ._profile import Describer
-from ._scope import Origin, definition_of, local_names, names_read, names_written
-from ._while_loop import while_loop
-from ._withheld import NotMine, Withheld
+from . import masks
+from .arms import bare, parenthesized
+from .flow import Place, asking, code_of, only_statement, place_of, statements_in, step_of
+from .predicate import is_tensor_test
+from .profile import Describer
+from .while_loop import while_loop
+from .withheld import NotMine, Withheld
 
 Loop = cst.For | cst.While
 Exit = cst.Break | cst.Continue | cst.Return

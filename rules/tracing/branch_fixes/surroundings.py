@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import Tensor
 from jitlint.finding import Fix, Replacement
 
-from . import _scope as scope
-from ._flow import code_of
-from ._withheld import Withheld
+from .flow import code_of
+from .withheld import Withheld
 
 
 def check_names(fix: Fix, module: cst.Module) -> None:

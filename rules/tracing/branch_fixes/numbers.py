@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import ExternalMethod, Tensor
 
-from . import _scope as scope
-from ._hazards import Hazard
+from .hazards import Hazard
 
 NEVER_FAIL = frozenset(
     {"dim", "element_size", "is_complex", "is_floating_point", "nelement", "numel", "ndimension"}

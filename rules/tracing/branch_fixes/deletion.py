@@ -2,16 +2,16 @@
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.finding import Fix, Replacement
 
-from . import _scope as scope
-from ._arms import Branch
-from ._comments import comment_line
-from ._emit import conditional_fix
-from ._hazards import conditions_for
-from ._predicate import hazards_in, predicate
-from ._profile import Describer
-from ._withheld import Withheld
+from .arms import Branch
+from .comments import comment_line
+from .emit import conditional_fix
+from .hazards import conditions_for
+from .predicate import hazards_in, predicate
+from .profile import Describer
+from .withheld import Withheld
 
 
 def deletion(describer: Describer, branch: Branch) -> Fix:

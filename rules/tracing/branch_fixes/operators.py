@@ -2,7 +2,7 @@
 
 import re
 
-from ._dtypes import Kind
+from .dtypes import Kind
 
 FINITE_GRADIENT = frozenset(
     {

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.scope import names_read
 from jitlint.analysis.values import Source, Static, Tensor
 
-from ._flow import Place, Step, asking, code_of, parameter_names, step_of
-from ._hazards import NO_EVIDENCE, Evidence
-from ._profile import Describer, Number, Profile, agree
-from ._scope import names_read
-from ._withheld import Withheld
+from .flow import Place, Step, asking, code_of, parameter_names, step_of
+from .hazards import NO_EVIDENCE, Evidence
+from .profile import Describer, Number, Profile, agree
+from .withheld import Withheld
 
 
 @dataclass(frozen=True, slots=True)

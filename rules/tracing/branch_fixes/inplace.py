@@ -7,13 +7,14 @@ import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.scope import Spelling, fresh_name
 from jitlint.analysis.values import ExternalMethod, Tensor
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
-from ._arms import bare, parenthesized
-from ._dtypes import FLOATING
-from ._flow import (
+from .arms import bare, parenthesized
+from .dtypes import FLOATING
+from .flow import (
     PLAIN_OPERATORS,
     asking,
     assignment,
@@ -22,10 +23,9 @@ from ._flow import (
     place_of,
     small_statements,
 )
-from ._predicate import Predicate, conjunction, is_tensor_test, predicate
-from ._profile import Describer, Number, Profile, plain
-from ._scope import Spelling, fresh_name
-from ._withheld import NotMine, Withheld
+from .predicate import Predicate, conjunction, is_tensor_test, predicate
+from .profile import Describer, Number, Profile, plain
+from .withheld import NotMine, Withheld
 
 ARITHMETIC: dict[str, type[cst.BaseBinaryOp]] = {
     "add_": cst.Add,

@@ -7,7 +7,7 @@ import libcst as cst
 
 from jitlint.finding import Replacement
 
-from ._withheld import Withheld
+from .withheld import Withheld
 
 
 def require_comments(replacements: Mapping[cst.CSTNode, Replacement]) -> None:

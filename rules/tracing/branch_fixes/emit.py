@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.finding import Fix, Replacement, Safety
 
-from . import _scope as scope
-from ._arms import bare
-from ._withheld import Withheld
+from .arms import bare
+from .withheld import Withheld
 
 LINE_LENGTH = 88
 INDENT = "    "

@@ -6,17 +6,17 @@ import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import Construct, TruthTest
+from jitlint.analysis.scope import Spelling
 from jitlint.analysis.values import External
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from ._arms import parenthesized
-from ._flow import Place, asking, assignment, in_place_of, only_statement, place_of, replaced_block
-from ._predicate import Predicate, conjunction, is_tensor_test, predicate
-from ._profile import Describer
-from ._scope import Spelling
-from ._withheld import NotMine, Withheld
+from .arms import parenthesized
+from .flow import Place, asking, assignment, in_place_of, only_statement, place_of, replaced_block
+from .predicate import Predicate, conjunction, is_tensor_test, predicate
+from .profile import Describer
+from .withheld import NotMine, Withheld
 
 
 def asserted(test: TruthTest, ctx: Context) -> Fix:

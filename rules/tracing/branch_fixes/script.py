@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Construct, TruthTest
@@ -12,12 +13,11 @@ from jitlint.finding import Fix, Safety
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from . import _scope as scope
-from ._extract import extracted
-from ._flow import Place, code_of, parameters_of, place_of
-from ._scriptable import Judge
-from ._where import fix_branch
-from ._withheld import NotMine, Withheld
+from .extract import extracted
+from .flow import Place, code_of, parameters_of, place_of
+from .scriptable import Judge
+from .where import fix_branch
+from .withheld import NotMine, Withheld
 
 SCRIPTED_TYPES = frozenset({"Tensor", "int", "float", "bool", "str"})
 WITHOUT_SCRIPTS = ("make_fx", "symbolic_trace")

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.values import Instance, Source, Static, Tensor
 from jitlint.finding import Fix, Replacement, Safety
 
-from . import _scope as scope
-from ._flow import Place, parameter_names
-from ._scriptable import Judge, annotation_of, path_of
-from ._withheld import NotMine, Withheld
+from .flow import Place, parameter_names
+from .scriptable import Judge, annotation_of, path_of
+from .withheld import NotMine, Withheld
 
 Construct = cst.If | cst.While | cst.For
 

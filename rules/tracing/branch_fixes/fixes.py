@@ -7,19 +7,19 @@ from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from . import _checks, _inplace, _loops, _script, _where
-from ._surroundings import check_callers, check_names
-from ._withheld import NotMine, Withheld
+from . import checks, inplace, loops, script, where
+from .surroundings import check_callers, check_names
+from .withheld import NotMine, Withheld
 
 Fixer = Callable[[TruthTest, Context], Fix]
 """Raises Withheld with a reason; raises NotMine if the construct is not of its kind."""
 
 FIXERS: tuple[Fixer, ...] = (
-    *_checks.FIXERS,
-    *_loops.FIXERS,
-    *_script.FIXERS,
-    *_inplace.FIXERS,
-    *_where.FIXERS,
+    *checks.FIXERS,
+    *loops.FIXERS,
+    *script.FIXERS,
+    *inplace.FIXERS,
+    *where.FIXERS,
 )
 """Tried in order: the first that takes the construct for its own decides."""
 

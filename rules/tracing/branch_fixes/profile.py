@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.tables import Operator, Returns, Table
 from jitlint.analysis.values import (
@@ -27,8 +28,7 @@ from jitlint.analysis.values import (
     is_none,
 )
 
-from . import _scope as scope
-from ._dtypes import (
+from .dtypes import (
     BOOL,
     FLOATING,
     REAL,
@@ -44,10 +44,10 @@ from ._dtypes import (
     promoted,
     resolved,
 )
-from ._effects import reshaping_in, writes_in_place
-from ._hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
-from ._numbers import number_hazards
-from ._operators import (
+from .effects import reshaping_in, writes_in_place
+from .hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
+from .numbers import number_hazards
+from .operators import (
     CASTS,
     COMPLEX_TO_REAL,
     DIVIDES,
@@ -65,7 +65,7 @@ from ._operators import (
     REFUSED,
     WIDENS,
 )
-from ._withheld import Withheld
+from .withheld import Withheld
 
 MAX_DEPTH = 8
 MAX_FACTOR, MIN_DIVISOR = 6e4, 1e-4

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ._dtypes import NOTHING, DType, Kind, Proven, can_be
-from ._withheld import Withheld
+from .dtypes import NOTHING, DType, Kind, Proven, can_be
+from .withheld import Withheld
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from jitlint.analysis.values import (
     Tensor,
 )
 
-from ._flow import code_of
-from ._withheld import Withheld
+from .flow import code_of
+from .withheld import Withheld
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
 CONSTANTS = frozenset({"True", "False", "None"})

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 from libcst.helpers import parse_template_expression
 
+from jitlint.analysis import scope
 from jitlint.analysis.values import (
     External,
     ExternalMethod,
@@ -16,11 +17,10 @@ from jitlint.analysis.values import (
     Tensor,
 )
 
-from . import _scope as scope
-from ._arms import bare, parenthesized
-from ._hazards import Hazard, conditions_for
-from ._profile import Describer, Number, Profile
-from ._withheld import Withheld
+from .arms import bare, parenthesized
+from .hazards import Hazard, conditions_for
+from .profile import Describer, Number, Profile
+from .withheld import Withheld
 
 ORDERINGS = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 COMPARISONS = (*ORDERINGS, cst.Equal, cst.NotEqual)

@@ -13,6 +13,7 @@ from functools import cached_property
 import libcst as cst
 from libcst.helpers import parse_template_expression
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import Construct, TruthTest
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Framework, Optional, Tensor
@@ -20,9 +21,8 @@ from jitlint.finding import Fix, Replacement
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from . import _emit as emit
-from . import _scope as scope
-from ._arms import (
+from . import emit
+from .arms import (
     RETURNED,
     Arm,
     Branch,
@@ -33,11 +33,11 @@ from ._arms import (
     read_if,
     read_match,
 )
-from ._comments import comment_line, header_of, require_comments
-from ._deletion import deletion
-from ._hazards import Evidence, Hazard, conditions_for
-from ._predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
-from ._profile import (
+from .comments import comment_line, header_of, require_comments
+from .deletion import deletion
+from .hazards import Evidence, Hazard, conditions_for
+from .predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
+from .profile import (
     Agreement,
     Described,
     Describer,
@@ -46,8 +46,8 @@ from ._profile import (
     agree,
     proven_by,
 )
-from ._uses import VALUES, Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
-from ._withheld import NotMine, Withheld
+from .uses import VALUES, Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
+from .withheld import NotMine, Withheld
 
 ONE_COMPUTED = "no arm fails and no gradient is differentiated again"
 """What `torch.cond` does not keep: errors become those of the compiler, which it also runs

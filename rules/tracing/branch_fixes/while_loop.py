@@ -6,16 +6,16 @@ import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.scope import Spelling, fresh_name, names_read
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
-from ._arms import bare
-from ._carried import Variables, keeps_kind
-from ._flow import Place, Step, comments_in, in_place_of, place_of, statements_in
-from ._predicate import Predicate, predicate
-from ._profile import Profile
-from ._scope import Spelling, fresh_name, names_read
-from ._withheld import Withheld
+from .arms import bare
+from .carried import Variables, keeps_kind
+from .flow import Place, Step, comments_in, in_place_of, place_of, statements_in
+from .predicate import Predicate, predicate
+from .profile import Profile
+from .withheld import Withheld
 
 TRAINING = "no gradient is asked for (backends refuse this loop in training without `fullgraph`)"
 MAX_LENGTH = 84

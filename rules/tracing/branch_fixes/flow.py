@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.scope import names_read, names_written
 from jitlint.analysis.tree import parents_of
 from jitlint.rule import Context
 
-from ._arms import parenthesized
-from ._scope import names_read, names_written
-from ._withheld import NotMine
+from .arms import parenthesized
+from .withheld import NotMine
 
 Statements = Sequence[cst.BaseStatement | cst.BaseSmallStatement]
 

@@ -1,0 +1,1 @@
+"""The rewrites of `trace-branch`: one module per kind, and what they need to know of code."""
