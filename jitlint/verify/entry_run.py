@@ -1,5 +1,6 @@
 """One entry, before and after: the inputs, the runs, the comparisons."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from jitlint.verify.inputs import (
     derived,
     given_by_example,
     given_by_module,
+    in_other_mode,
     prepared,
     requiring_grad,
 )
@@ -30,6 +32,7 @@ from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport
 from jitlint.verify.torch_script import TorchScript
 from jitlint.verify.torch_trace import TorchTrace
+from jitlint.verify.values import opaque_in, stable_text
 
 COMPILERS: dict[RegionKind, Compiler] = {
     compiler.kind: compiler
@@ -106,6 +109,11 @@ class EntryRun:
         if all(outcome.failure is not None for outcome in self.expected):
             failure = self.expected[0].failure
             self.findings.doubt(f"{self.entry.name} raises on every input: {failure}")
+        opaque = next(filter(None, (opaque_in(each.output) for each in self.expected)), None)
+        if opaque is not None:
+            self.findings.doubt(
+                f"{self.entry.name} returns a {opaque}, of which nothing can be compared"
+            )
         self._run_edges(self._edges(base))
         self._drop_unfit()
         self.findings.inputs = len(self.givens)
@@ -124,6 +132,8 @@ class EntryRun:
         if not self.settings.edges:
             return []
         found = derived(base[0])
+        if self.entry.target.owner is not None:
+            found.append(in_other_mode(base[0]))
         if self.settings.gradients and (self.settings.force_gradients or self._trains()):
             for given in base[:_GRAD_SEEDS]:
                 found += requiring_grad(given)
@@ -340,8 +350,7 @@ def entry_runs(
 ) -> list[EntryRun] | None:
     """One run for each entry, from equal weights; `None` if they are not the same entries."""
     before, after, again = (_judged(version) for version in (old, new, probed))
-    names = [(entry.kind, entry.name) for entry in before]
-    if names != [(entry.kind, entry.name) for entry in after]:
+    if list(map(_interface, before)) != list(map(_interface, after)):
         return None
     for version in (old, new, probed):
         if version is not old:
@@ -380,6 +389,22 @@ def _judged(version: Version) -> list[Entry]:
 def _is_helper(version: Version, entry: Entry) -> bool:
     own = any(f"make_inputs_{name}" in version.namespace for name in entry.names)
     return entry.kind is RegionKind.SCRIPT and entry.target.owner is None and not own
+
+
+def _interface(entry: Entry) -> tuple[object, ...]:
+    """What a caller relies on: the name, the parameters, and how it is compiled."""
+    call = entry.target.owner.forward if entry.target.owner is not None else entry.target.call
+    try:
+        parameters = stable_text(str(_without_annotations(inspect.signature(call))))
+    except (TypeError, ValueError):
+        parameters = ""
+    return entry.kind, entry.name, parameters, stable_text(repr(sorted(entry.options.items())))
+
+
+def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    empty = inspect.Signature.empty
+    parameters = [each.replace(annotation=empty) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=empty)
 
 
 def _on_device(entry: Entry, device: str) -> Entry:

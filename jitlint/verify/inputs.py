@@ -11,7 +11,7 @@ A module under test may define
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,7 +30,9 @@ class Given:
     """One set of arguments, copied for every call.
 
     `reshaped` ones have a shape or layout that the code may rightly refuse, `leaf` ones
-    require grad though the user's do not. `fresh` asks for a target without a past.
+    require grad though the user's do not. `fresh` asks for a target without a past,
+    `without_grad` for a call under `torch.no_grad()`, and `flipped` for a Module in the other
+    of training and evaluation.
     """
 
     label: str
@@ -39,6 +41,8 @@ class Given:
     fresh: bool = False
     reshaped: bool = False
     leaf: bool = False
+    without_grad: bool = False
+    flipped: bool = False
 
     def arguments(self) -> Arguments:
         return copy.deepcopy(self.template)
@@ -105,7 +109,7 @@ def given_by_example(example: Arguments, seeds: int, device: str) -> list[Given]
 
 
 def derived(base: Given) -> list[Given]:
-    """Edge cases of `base`: extreme values, an empty batch, another memory layout."""
+    """Edge cases of `base`: extreme values, other sizes, another memory layout or dtype."""
     values = [
         Given(f"{base.label} with {label}", template, base.seed, fresh=True)
         for label, template in _values(base.template)
@@ -114,7 +118,13 @@ def derived(base: Given) -> list[Given]:
         Given(f"{base.label} with {label}", template, base.seed, fresh=True, reshaped=True)
         for label, template in _layouts(base.template)
     ]
-    return values + layouts
+    quiet = Given(f"{base.label} under no_grad", base.template, base.seed, True)
+    return [*values, replace(quiet, without_grad=True), *layouts]
+
+
+def in_other_mode(base: Given) -> Given:
+    label = f"{base.label} with training switched"
+    return replace(base, label=label, fresh=True, flipped=True)
 
 
 def requiring_grad(base: Given) -> list[Given]:
@@ -156,16 +166,22 @@ def _layouts(template: Arguments) -> Iterator[tuple[str, Arguments]]:
         return
     leading = tensors[0].shape[0]
     if leading:
-        yield (
-            "an empty leading dimension",
-            _mapped(
-                template,
-                lambda tensor: (
-                    tensor[:0].clone() if tensor.ndim and tensor.shape[0] == leading else tensor
-                ),
-            ),
-        )
+        yield "an empty leading dimension", _mapped(template, _shortened(leading, 0))
+    if leading > 1:
+        yield "a leading dimension of one", _mapped(template, _shortened(leading, 1))
     yield "non-contiguous tensors", _mapped(template, _strided)
+    if _float_tensors(template):
+        yield "double precision", _floats(template, torch.Tensor.double)
+
+
+def _shortened(leading: int, size: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Tensors of one length have another, all of them."""
+
+    def shorten(tensor: torch.Tensor) -> torch.Tensor:
+        same = tensor.ndim > 0 and tensor.shape[0] == leading
+        return tensor[:size].clone() if same else tensor
+
+    return shorten
 
 
 def _filled(value: float) -> Callable[[torch.Tensor], torch.Tensor]:

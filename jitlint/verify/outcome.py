@@ -6,8 +6,9 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from unittest import mock
 
@@ -22,7 +23,9 @@ from jitlint.verify.values import (
     difference,
     flat_difference,
     flatten,
+    snapshot,
     stable_text,
+    stride_difference,
     tensors_in,
 )
 
@@ -57,7 +60,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`state` holds what the target keeps of itself; only what both versions have is compared."""
+    """`state_after` is what the target keeps of itself: a fix may add to it. `settings` are
+    those of torch after the call, and `details` what an exception carries with it."""
 
     failure: Failure | None = None
     output: Flat = field(default_factory=dict)
@@ -68,6 +72,8 @@ class Outcome:
     printed: str = ""
     warned: str = ""
     random_state: tuple[object, ...] = ()
+    settings: Flat = field(default_factory=dict)
+    details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +124,24 @@ def observe(
     """Calls once, from a fixed random state, and records what there is to see."""
     args, kwargs = given.arguments()
     seed_everything(given.seed)
-    output, failure = None, None
+    output, failure, details = None, None, ""
     leaves = dict(tensors_in((args, kwargs), "input"))
-    with streams.captured() as text, _warnings(eager) as warned:
+    with ExitStack() as stack:
+        settings = stack.enter_context(_settings())
+        text = stack.enter_context(streams.captured())
+        warned = stack.enter_context(_warnings(eager))
+        torch.set_grad_enabled(not given.without_grad)
         try:
-            output = call(*args, **kwargs)
+            output = _consumed(call(*args, **kwargs))
         except (Exception, SystemExit) as error:
-            failure = _failure(error)
+            failure, details = _failure(error), _details(error)
         printed = text.getvalue()
         messages = "".join(warned)
     random_state = _random_state()
     returned = flatten(output, "output")
-    aliases = _aliases(output, leaves, target)
+    aliases = _aliases(output, leaves, target) | _replaced((args, kwargs), leaves)
     inputs_after = {**flatten((args, kwargs), "input"), **_grad_attributes(leaves)}
+    inputs_after |= {f"the tensor given as {name}": snapshot(leaf) for name, leaf in leaves.items()}
     state_after = {**target.state(), **module_state.state()}
     found: Flat = {}
     if gradients and failure is None:
@@ -146,7 +157,19 @@ def observe(
         stable_text(printed),
         stable_text(messages),
         random_state,
+        settings,
+        details,
     )
+
+
+MAX_ITEMS = 1000
+
+
+def _consumed(output: object) -> object:
+    """What an iterator gives, together with its type."""
+    if not isinstance(output, Iterator):
+        return output
+    return {f"items of a {type(output).__name__}": list(islice(output, MAX_ITEMS))}
 
 
 def differences(
@@ -168,10 +191,14 @@ def _all_differences(
         if compiled or old.failure is None or new.failure is None:
             return  # what a graph does before it raises is the compiler's affair
     yield Aspect.OUTPUT, flat_difference(old.output, new.output, slack)
+    if not compiled:
+        yield Aspect.EXCEPTION, _text_difference(old.details, new.details)
+        yield Aspect.OUTPUT, stride_difference(old.output, new.output)
     yield Aspect.ALIAS, flat_difference(dict(old.aliases), dict(new.aliases))
     yield Aspect.GRADIENT, flat_difference(old.gradients, new.gradients, slack)
     yield Aspect.MUTATION, flat_difference(old.inputs_after, new.inputs_after, slack)
     yield Aspect.MUTATION, _state_difference(old.state_after, new.state_after, slack)
+    yield Aspect.MUTATION, flat_difference(old.settings, new.settings)
     yield Aspect.PRINTED, _text_difference(old.printed, new.printed)
     if not compiled:
         yield Aspect.PRINTED, _text_difference(old.warned, new.warned)
@@ -180,7 +207,9 @@ def _all_differences(
 
 def _state_difference(old: Flat, new: Flat, slack: float) -> str | None:
     """A fix may add a buffer, or turn a counter into one; its value must be the same."""
-    for path in (path for path in old if path in new):
+    for path in old:
+        if path not in new:
+            return f"{path} is not there"
         before, after = old[path], new[path]
         if type(before) is not type(after):
             before, after = _number(before), _number(after)
@@ -258,6 +287,44 @@ def _warnings(recorded: bool) -> Iterator[list[str]]:
             yield found
 
 
+SETTINGS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "gradients are recorded": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "deterministic algorithms": (
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
+    "precision of products": (
+        torch.get_float32_matmul_precision,
+        torch.set_float32_matmul_precision,
+    ),
+}
+"""Settings of the process, as they are read and written."""
+
+
+@contextmanager
+def _settings() -> Iterator[Flat]:
+    """What the call left of the settings; they are put back."""
+    before = {name: read() for name, (read, _) in SETTINGS.items()}
+    found: Flat = {}
+    try:
+        yield found
+    finally:
+        after = {name: read() for name, (read, _) in SETTINGS.items()}
+        for name, (_, write) in SETTINGS.items():
+            if after[name] != before[name]:
+                write(before[name])
+        found.update({f"setting: {name}": str(value) for name, value in after.items()})
+
+
+def _details(error: BaseException) -> str:
+    """What handlers may look at: the cause, notes, and attributes of the exception's class."""
+    cause = error.__cause__
+    chain = "" if cause is None else f" from {_failure(cause)}"
+    plain = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+    return stable_text(f"{plain}{getattr(error, '__notes__', [])}{chain}")
+
+
 def _failure(error: BaseException) -> Failure:
     message = stable_text(str(error))
     if isinstance(error, MemoryError) or "can't allocate memory" in message:
@@ -315,6 +382,15 @@ def _aliases(output: object, leaves: Mapping[str, torch.Tensor], target: Target)
         found[path] = _alias(tensor, known)
         known[path] = tensor
     return found
+
+
+def _replaced(arguments: object, leaves: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """Which tensors stand in the caller's containers after the call."""
+    names = {id(tensor): name for name, tensor in leaves.items()}
+    return {
+        path: f"is {names.get(id(tensor), 'another tensor')}"
+        for path, tensor in tensors_in(arguments, "input")
+    }
 
 
 def _alias(tensor: torch.Tensor, known: Mapping[str, torch.Tensor]) -> str:

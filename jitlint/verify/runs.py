@@ -73,6 +73,8 @@ class Subject:
             if call is None or target is None or given.fresh:
                 self.version.globals.restore()
                 target = self.entry.target.fresh()
+                if given.flipped and target.owner is not None:
+                    target.owner.train(not target.owner.training)
                 call = build(target)
             outcomes.append(
                 observe(

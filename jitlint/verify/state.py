@@ -1,9 +1,10 @@
 """What a compiled target keeps between calls, and how a run gets a fresh one."""
 
+import collections
 import copy
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ class Target:
         holder = self.call.__self__ if inspect.ismethod(self.call) else self.call
         modules = self.owner.named_modules() if self.owner is not None else [("", holder)]
         for prefix, module in modules:
-            for name, value in _plain_attributes(module).items():
+            for name, value in _visible_attributes(module).items():
                 found.update(flatten(value, f"{prefix}.{name}".lstrip(".")))
         return found
 
@@ -84,6 +85,8 @@ class Globals:
             if isinstance(value, torch.nn.Module) and not isinstance(value, torch.jit.ScriptModule)
         }
         self._states: dict[str, list[dict[str, Any]]] = {}
+        self._holders = dict(_holders(namespace))
+        self._held = {name: _held_by(holder) for name, holder in self._holders.items()}
 
     def copy_weights(self, other: "Globals") -> None:
         for name, module in self._modules.items():
@@ -98,6 +101,8 @@ class Globals:
     def restore(self) -> None:
         for name, value in self._saved.items():
             self._namespace[name] = _refill(self._namespace.get(name), value)
+        for name, held in self._held.items():
+            _restore_held(self._holders[name], held)
         for name, saved in self._states.items():
             for part, state in zip(self._modules[name].modules(), saved, strict=False):
                 _restore_module(part, state)
@@ -115,11 +120,56 @@ class Globals:
         found: Flat = {}
         for name in self._saved:
             found.update(flatten(self._namespace.get(name), f"global {name}"))
+        for name, holder in self._holders.items():
+            found.update(flatten(_held_by(holder), f"global {name}"))
         for name, module in self._modules.items():
             found.update(
                 {f"global {name}.{key}": leaf for key, leaf in Target(module).state().items()}
             )
         return found
+
+
+Held = dict[str, Any]
+
+
+def _holders(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Objects, classes and functions of the module itself, which may keep a state."""
+    own = namespace.get("__name__")
+    for name, value in list(namespace.items()):
+        if name.startswith("__") or isinstance(value, torch.nn.Module):
+            continue
+        if isinstance(value, types.FunctionType | type):
+            if value.__module__ == own:
+                yield name, value
+        elif type(value).__module__ == own and hasattr(value, "__dict__"):
+            yield name, value
+
+
+def _held_by(holder: Any) -> Held:
+    """A copy of the plain values that a holder keeps; default arguments are among them."""
+    plain = {
+        name: value
+        for name, value in vars(holder).items()
+        if not name.startswith("__") and _is_plain(value)
+    }
+    defaults = getattr(holder, "__defaults__", None) or ()
+    return copy.deepcopy(plain) | {
+        f"default {index}": copy.deepcopy(value)
+        for index, value in enumerate(defaults)
+        if _is_plain(value)
+    }
+
+
+def _restore_held(holder: Any, held: Held) -> None:
+    for name, value in vars(holder).copy().items():
+        if not name.startswith("__") and _is_plain(value) and name not in held:
+            delattr(holder, name)
+    for index, value in enumerate(getattr(holder, "__defaults__", None) or ()):
+        if f"default {index}" in held:
+            _refill(value, held[f"default {index}"])
+    for name, value in held.items():
+        if not name.startswith("default "):
+            setattr(holder, name, _refill(vars(holder).get(name), value))
 
 
 def _module_state(module: torch.nn.Module) -> dict[str, Any]:
@@ -150,6 +200,9 @@ def _refill(present: object, saved: object) -> object:
         return fresh
     if isinstance(present, list) and isinstance(fresh, list):
         present[:] = fresh
+    elif isinstance(present, collections.deque) and isinstance(fresh, collections.deque):
+        present.clear()
+        present.extend(fresh)
     elif isinstance(present, (dict, set)) and isinstance(fresh, (dict, set)):
         present.clear()
         present.update(fresh)
@@ -166,11 +219,20 @@ def _refill(present: object, saved: object) -> object:
 def _is_plain(value: object) -> bool:
     if isinstance(value, _SCALARS):
         return True
-    if type(value) in (list, tuple, set):
+    if type(value) in (list, tuple, set, collections.deque):
         return all(_is_plain(item) for item in value)  # type: ignore[attr-defined]
     if type(value) is dict:
         return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
     return isinstance(value, torch.Tensor) and value.is_leaf
+
+
+def _visible_attributes(holder: object) -> Mapping[str, object]:
+    """The plain ones, and tensors that came out of a computation: they can be read only."""
+    attributes = getattr(holder, "__dict__", {})
+    computed = {
+        name: value for name, value in attributes.items() if isinstance(value, torch.Tensor)
+    }
+    return {**_plain_attributes(holder), **computed}
 
 
 def _plain_attributes(holder: object) -> Mapping[str, object]:

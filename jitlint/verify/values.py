@@ -4,7 +4,9 @@ A value is flattened into `(path, leaf)` pairs; containers leave a pair of their
 names their type, so that a tuple that became a list is a difference too.
 """
 
+import collections
 import dataclasses
+import enum
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -37,11 +39,19 @@ class TensorLeaf:
     type: str
     values: torch.Tensor
     requires_grad: bool
+    strides: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The type of a container, or of an object that cannot be looked into."""
+    """The type of a container."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """The type of an object that cannot be looked into."""
 
     name: str
 
@@ -62,7 +72,37 @@ def tensors_in(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def snapshot(tensor: torch.Tensor) -> TensorLeaf:
-    return TensorLeaf(type(tensor).__name__, tensor.detach().clone(), bool(tensor.requires_grad))
+    plain = tensor.detach()
+    return TensorLeaf(
+        type(tensor).__name__, plain.clone(), bool(tensor.requires_grad), _strides(plain)
+    )
+
+
+def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Those that matter: a dimension of one element has no stride to speak of."""
+    if tensor.layout != torch.strided or tensor.numel() == 0:
+        return ()
+    return tuple(
+        stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1
+    )
+
+
+def stride_difference(expected: Flat, actual: Flat) -> str | None:
+    """The first tensor that lies in memory in another way; kinds and values are the same."""
+    for path, leaf in expected.items():
+        old, new = _strides_of(leaf), _strides_of(actual.get(path))
+        if old != new:
+            return f"{path}: strides {old} became {new}"
+    return None
+
+
+def _strides_of(leaf: Leaf) -> tuple[int, ...] | None:
+    return leaf.strides if isinstance(leaf, TensorLeaf) else None
+
+
+def opaque_in(flat: Flat) -> str | None:
+    """The type of the first object of which only the type is known."""
+    return next((leaf.name for leaf in flat.values() if isinstance(leaf, Opaque)), None)
 
 
 def difference(expected: Leaf, actual: Leaf, slack: float = 1.0) -> str | None:
@@ -95,7 +135,7 @@ def flat_difference(expected: Flat, actual: Flat, slack: float = 1.0) -> str | N
 def show(leaf: Leaf) -> str:
     if isinstance(leaf, TensorLeaf):
         text = f"{leaf.values.dtype} {_numbers(leaf.values)}"
-    elif isinstance(leaf, Kind):
+    elif isinstance(leaf, (Kind, Opaque)):
         text = leaf.name
     else:
         text = repr(leaf)
@@ -122,7 +162,8 @@ def _walk(value: object, path: str, above: set[int]) -> Iterator[tuple[str, obje
     if id(value) in above:
         yield path, Kind("a cycle")
         return
-    yield path, Kind(f"{type(value).__name__}[{len(members)}]")
+    order = f" of {', '.join(members)}" if isinstance(value, dict) else ""
+    yield path, Kind(stable_text(f"{type(value).__name__}[{len(members)}]{order}"))
     for name, member in members.items():
         yield from _walk(member, f"{path}{name}", above | {id(value)})
 
@@ -131,7 +172,7 @@ def _members(value: object) -> Mapping[str, object] | None:
     """What a container holds, by the suffix that a path gets; `None` for a leaf."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {f".{name}": getattr(value, name) for name in value._fields}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, collections.deque)):
         return {f"[{index}]": item for index, item in enumerate(value)}
     if isinstance(value, Mapping):
         return {f"[{key!r}]": item for key, item in value.items()}
@@ -148,7 +189,7 @@ def _is_plain_object(value: object) -> bool:
     return (
         hasattr(value, "__dict__")
         and kind.__module__.partition(".")[0] not in ("torch", "numpy", "builtins", "functools")
-        and not isinstance(value, (type, torch.Tensor, torch.nn.Module, BaseException))
+        and not isinstance(value, (type, enum.Enum, torch.Tensor, torch.nn.Module, BaseException))
         and not callable(value)
     )
 
@@ -161,15 +202,17 @@ def _flatten(value: object, path: str, above: set[int]) -> Iterator[tuple[str, L
 def _leaf(item: object) -> Leaf:
     if isinstance(item, torch.Tensor):
         return snapshot(item)
-    if isinstance(item, (bool, int, float, complex, str, bytes, type(None), Kind)):
+    if isinstance(item, (bool, int, float, complex, str, bytes, type(None), Kind, Opaque)):
         return item
+    if isinstance(item, (enum.Enum, type)):
+        return f"{type(item).__name__} {item}"
     if isinstance(item, (set, frozenset, range, slice, torch.dtype, torch.device, torch.layout)):
         return stable_text(
             repr(sorted(item, key=repr) if isinstance(item, (set, frozenset)) else item)
         )
     if type(item).__module__ == "numpy":
         return item.copy() if hasattr(item, "copy") else item
-    return Kind(f"{type(item).__module__}.{type(item).__qualname__}")
+    return Opaque(f"{type(item).__module__}.{type(item).__qualname__}")
 
 
 def _tensor_difference(expected: TensorLeaf, actual: TensorLeaf, slack: float) -> str | None:

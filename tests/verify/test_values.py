@@ -55,7 +55,7 @@ def test_same(old, new):
         (0.0, None, "0.0 became None"),
         ([1, 2], (1, 2), "list[2] became tuple[2]"),
         ([1, 2], [1, 2, 3], "list[2] became list[3]"),
-        ({"a": 1}, {"b": 1}, "output['a'] is missing"),
+        ({"a": 1}, {"b": 1}, "dict[1] of ['a'] became dict[1] of ['b']"),
         (Point(1, 2), Point(1, 3), "output.y: 2 became 3"),
         (Result(1.0), Result(1.0, "other"), "output.name: 'r' became 'other'"),
     ],
