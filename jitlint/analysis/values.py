@@ -338,7 +338,7 @@ class Kernel(Compound):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Value):
+class Choice(Compound):
     """One of several things that can be called, such as the layers that a loop visits."""
 
     options: tuple[Value, ...]
@@ -467,7 +467,8 @@ def _join_containers(a: Value, b: Value, depth: int) -> Value:
         pairs = zip(a.items, b.items, strict=True)
         return Tuple(tuple(_join_element(x, y, depth + 1) for x, y in pairs))
     if isinstance(a, Tuple | Sequence) and isinstance(b, Tuple | Sequence):
-        return Sequence(_join_element(element_of(a), element_of(b), depth + 1))
+        elements = [element_of(side) for side in (a, b) if side != Tuple(())]
+        return Sequence(_join_element(elements[0], elements[-1], depth + 1))
     if isinstance(a, Dict) and isinstance(b, Dict):
         left, right = dict(a.items), dict(b.items)
         items = tuple(

@@ -44,6 +44,8 @@ def _says_no(node: cst.CSTNode, name: str) -> bool:
     match node:
         case cst.If() | cst.While() | cst.IfExp():
             return _is_bare_test(node.test, name)
+        case cst.BooleanOperation(operator=cst.Or()):  # the default of an option
+            return _is(node.left, name) and _is_literal(node.right)
         case cst.FormattedStringExpression():
             return _is(node.expression, name)
         case cst.Comparison():
@@ -85,6 +87,14 @@ def _compares_bare(test: cst.BaseExpression, name: str) -> bool:
 
 def _uses_object(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.Attribute | cst.Subscript) and _is(node.value, name)
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.UnaryOperation):
+        return _is_literal(node.expression)
+    if isinstance(node, cst.Name):
+        return node.value in ("None", "True", "False")
+    return isinstance(node, cst.BaseNumber | cst.BaseString | cst.List | cst.Tuple | cst.Dict)
 
 
 def _compares_static(node: cst.Comparison, name: str) -> bool:

@@ -49,6 +49,17 @@ BRANCH = """
 """
 
 REACHED = {
+    "a list that starts empty": """
+        import torch
+        @torch.compile
+        def gate(x):
+            sums = []
+            for part in (x, x * 2):
+                sums.append(part.sum())
+            if sums[0] > sums[1]:  # break
+                return x * 2
+            return x
+    """,
     "decorator": """
         import torch
         @torch.compile
@@ -276,6 +287,13 @@ REACHED = {
 }
 
 NOT_REACHED = {
+    "an option with a default that is a number": """
+        import torch
+        @torch.compile
+        def normed(x, eps=None):
+            eps = eps or 1e-5
+            return x / (x.norm() + eps)
+    """,
     "never compiled": "import torch\n" + textwrap.dedent(BRANCH).replace("  # break", ""),
     "only scripted": """
         import torch
