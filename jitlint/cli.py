@@ -520,7 +520,7 @@ def _start(
         if len(files) > 1:
             raise click.UsageError("`-` cannot be combined with other paths")
         files = []
-        path = (stdin_filename or Path("stdin.py")).absolute()
+        path = Path(os.path.normpath((stdin_filename or Path("stdin.py")).absolute()))
         name = "<stdin>" if stdin_filename is None else discovery.shown(path)
         stdin = Source(path, name, sys.stdin.buffer.read(), explicit=True)
     elif stdin_filename is not None:

@@ -1,6 +1,7 @@
 """Settings: the defaults, a configuration file and the command line, in this order."""
 
 import dataclasses
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -179,9 +180,7 @@ def load(
 
 def find(start: Path) -> Path | None:
     """The nearest `jitlint.toml`, or `pyproject.toml` with a table for jitlint."""
-    folder = start.absolute()
-    if not folder.is_dir():
-        folder = folder.parent
+    folder = _folder_of(start)
     for parent in (folder, *folder.parents):
         if (parent / "jitlint.toml").is_file():
             return parent / "jitlint.toml"
@@ -191,12 +190,16 @@ def find(start: Path) -> Path | None:
     return None
 
 
+def _folder_of(start: Path) -> Path:
+    """Without `..`, which would stand in the way of what lies above, and of every pattern."""
+    path = Path(os.path.normpath(start.absolute()))
+    return path if path.is_dir() else path.parent
+
+
 def _root(start: Path, config: Path | None) -> Path:
     if config is not None:
         return config.parent
-    folder = start.absolute()
-    if not folder.is_dir():
-        folder = folder.parent
+    folder = _folder_of(start)
     for parent in (folder, *folder.parents):
         if (parent / ".git").exists():
             return parent
@@ -279,15 +282,20 @@ def _unknown_key(key: str) -> str:
 
 def _document(path: Path) -> _Document:
     text, content = _parse(path)
-    if path.name == "pyproject.toml" or _has_table(content):
-        table = content.get("tool", {}).get("jitlint", {})
-        return _Document(path, text, table, ("tool", "jitlint"))
-    return _Document(path, text, content, ())
+    if not _has_table(content):
+        return _Document(path, text, {} if path.name == "pyproject.toml" else content, ())
+    keys = ("tool", "jitlint")
+    table = _table(content["tool"]["jitlint"], _At(_Document(path, text, content, ()), keys))
+    return _Document(path, text, table, keys)
+
+
+def _table(value: Any, at: _At) -> Mapping[str, Any]:
+    return dict(_expect(dict, "a table", value, at))
 
 
 def _has_table(content: Mapping[str, Any]) -> bool:
     tool = content.get("tool")
-    return isinstance(tool, dict) and isinstance(tool.get("jitlint"), dict)
+    return isinstance(tool, dict) and "jitlint" in tool
 
 
 def _parse(path: Path) -> tuple[str, dict[str, Any]]:
@@ -396,8 +404,10 @@ def _format(value: Any, at: _At, names: Names) -> str:
     return _one_of(FORMATS, value, at)
 
 
-def _output_file(value: Any, at: _At, names: Names) -> Path:
-    return at.document.path.parent / Path(_string(value, at)).expanduser()
+def _output_file(value: Any, at: _At, names: Names) -> Path | None:
+    """None for an empty string, as `--show-settings` writes it."""
+    text = _string(value, at)
+    return at.document.path.parent / Path(text).expanduser() if text else None
 
 
 def _jobs(value: Any, at: _At, names: Names) -> int:

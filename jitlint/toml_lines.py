@@ -47,6 +47,7 @@ class _Locator:
             header = self._take(_HEADER).strip()
             table = _path(header.strip("[]").strip())
             if header.startswith("[["):
+                self._lines.setdefault(table, line)
                 arrays[table] = arrays.get(table, -1) + 1
                 table = (*table, arrays[table])
             self._lines.setdefault(table, line)

@@ -247,11 +247,36 @@ def test_a_missing_extended_file_is_an_error(here, write):
             "`format`: `jsn` is not one of `text`, `concise`, `json`; did you mean `json`?",
         ),
         ("device = 'gpu'\n", 1, "`device`: `gpu` is not `auto`, `cpu`, `cuda` or `cuda:N`"),
+        (
+            "quiet = true\n[[severity]]\nx = 1\n",
+            2,
+            "`severity`: expected a table of rule = severity, got a list",
+        ),
+        ("[tool]\njitlint = 3\n", 2, "`tool.jitlint`: expected a table, got an integer"),
     ],
 )
 def test_a_mistake_names_file_line_and_key(here, write, text, line, message):
     path = write("jitlint.toml", text)
     assert failure(here) == f"{path}:{line}: {message}"
+
+
+def test_a_pyproject_of_other_tools_configures_nothing(here, write):
+    for text in ("tool = 3\n", "[tool]\nruff = 3\n", ""):
+        assert load(here, config=write("pyproject.toml", text)).origins == {}
+
+
+def test_no_output_file_is_an_empty_string(here, write):
+    write("jitlint.toml", 'output-file = ""\n')
+    assert load(here).output_file is None
+
+
+def test_a_path_that_goes_up_finds_what_lies_above_it_only(here, write):
+    write("jitlint.toml", "quiet = true\n")
+    write("sub/jitlint.toml", "verbose = true\n")
+    write("sub/model.py", "")
+    for path in (Path("sub/.."), Path("sub/../sub/../other.py")):
+        settings = load(path)
+        assert (settings.root, settings.quiet, settings.verbose) == (here, True, False)
 
 
 def test_a_mistake_in_pyproject_has_its_line_there(here, write):
