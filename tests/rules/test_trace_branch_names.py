@@ -240,6 +240,32 @@ WITHHELD = {
         """,
         "`double(2.0)` passes a number for `v`",
     ),
+    "an attribute that is assigned in between": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("state", torch.ones(3))
+
+            def forward(self, x):
+                old = self.state * 2
+                self.state = self.state[:1]
+                if x.sum() > 0:
+                    return old
+                return self.state * 2
+
+        net = torch.compile(Net())
+        """,
+        "`self.state` is assigned here",
+    ),
+    "a view that a unary plus does not copy": (
+        """
+        @torch.compile
+        def f(x):
+            return +x if x.sum() > 0 else x * 1
+        """,
+        "return `(+x).clone()` if nobody relies on that",
+    ),
     "a property": (
         """
         class Net(nn.Module):

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import libcst as cst
+from libcst.helpers import get_full_name_for_node
 
 RESHAPING = frozenset(
     {
@@ -38,3 +39,16 @@ def writes_in_place(node: cst.CSTNode) -> bool:
             if name.endswith("_") and not name.endswith("__"):
                 return True
     return any(map(writes_in_place, node.children))
+
+
+@lru_cache(maxsize=64)
+def attributes_written(node: cst.CSTNode) -> frozenset[str]:
+    """The attributes that get other objects, as they are written: `self.state`."""
+    found = frozenset[str]().union(*map(attributes_written, node.children))
+    if isinstance(node, cst.AssignTarget | cst.AnnAssign):
+        target = node.target
+        parts = target.elements if isinstance(target, cst.Tuple) else ()
+        nodes = [target, *(each.value for each in parts)]
+        names = (get_full_name_for_node(e) for e in nodes if isinstance(e, cst.Attribute))
+        found |= {name for name in names if name}
+    return found

@@ -44,7 +44,7 @@ from .dtypes import (
     promoted,
     resolved,
 )
-from .effects import reshaping_in, writes_in_place
+from .effects import attributes_written, reshaping_in, writes_in_place
 from .hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
 from .numbers import number_hazards
 from .operators import (
@@ -322,6 +322,8 @@ class Describer:
                     return replace(result, sources=frozenset())
                 return result
         self._check_property(receiver, node)
+        if self.code(node) in attributes_written(self._function):
+            raise Withheld(f"`{self._short(node)}` is assigned here: use a variable")
         return self._leaf(node, self.code(node))
 
     def _check_property(self, receiver: Value, node: cst.Attribute) -> None:

@@ -371,7 +371,7 @@ class _Selection:
             return
         raise Withheld(
             f"one arm returns `{code}` itself, which the caller may hold: return "
-            f"`{code}.clone()` if nobody relies on that"
+            f"`{self.module.code_for_node(parenthesized(node))}.clone()` if nobody relies on that"
         )
 
     def _is_only_reference(self, profile: Profile, target: str, uses: set[Use]) -> bool:
