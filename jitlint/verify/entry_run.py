@@ -352,9 +352,11 @@ def entry_runs(
     before, after, again = (_judged(version) for version in (old, new, probed))
     if list(map(_interface, before)) != list(map(_interface, after)):
         return None
+    for version in (new, probed):
+        version.globals.keep_common(old.globals)
+        old.globals.keep_common(version.globals)
+        version.globals.copy_weights(old.globals)
     for version in (old, new, probed):
-        if version is not old:
-            version.globals.copy_weights(old.globals)
         version.globals.to(around.device)
     settings = Settings.read(old.namespace)
     subject = partial(
@@ -394,16 +396,21 @@ def _is_helper(version: Version, entry: Entry) -> bool:
 def _interface(entry: Entry) -> tuple[object, ...]:
     """What a caller relies on: the name, the parameters, and how it is compiled."""
     call = entry.target.owner.forward if entry.target.owner is not None else entry.target.call
+    keep_defaults = entry.kind is not RegionKind.SCRIPT  # where they are a part of its types
     try:
-        parameters = stable_text(str(_without_annotations(inspect.signature(call))))
+        parameters = stable_text(str(_plain(inspect.signature(call), keep_defaults)))
     except (TypeError, ValueError):
         parameters = ""
     return entry.kind, entry.name, parameters, stable_text(repr(sorted(entry.options.items())))
 
 
-def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+def _plain(signature: inspect.Signature, keep_defaults: bool) -> inspect.Signature:
+    """A signature without its annotations, which no caller notices."""
     empty = inspect.Signature.empty
-    parameters = [each.replace(annotation=empty) for each in signature.parameters.values()]
+    parameters = [
+        each.replace(annotation=empty, default=each.default if keep_defaults else empty)
+        for each in signature.parameters.values()
+    ]
     return signature.replace(parameters=parameters, return_annotation=empty)
 
 

@@ -88,6 +88,19 @@ class Globals:
         self._holders = dict(_holders(namespace))
         self._held = {name: _held_by(holder) for name, holder in self._holders.items()}
 
+    def keep_common(self, other: "Globals") -> None:
+        """Leave out what is another kind of object in the other version: a function that
+        TorchScript refuses before the fix is a ScriptFunction after it."""
+        tracked: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+            (self._saved, other._saved),
+            (self._modules, other._modules),
+            (self._holders, other._holders),
+        )
+        for mine, theirs in tracked:
+            for name in [n for n in mine if n not in theirs and n in other._namespace]:
+                del mine[name]
+        self._held = {name: self._held[name] for name in self._holders}
+
     def copy_weights(self, other: "Globals") -> None:
         for name, module in self._modules.items():
             if name in other._modules:
