@@ -13,7 +13,7 @@ from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls
-from jitlint.analysis.operators import leaves_of, provenance, traits_of
+from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -54,6 +54,7 @@ from jitlint.analysis.values import (
     is_constant,
     is_none,
     is_tensor,
+    is_true,
     join,
     join_all,
 )
@@ -255,7 +256,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     if operator.with_dim is not None and has_dim:
         returns = operator.with_dim
     for flag, kind in operator.with_flags.items():
-        if _is_true(arguments.keywords.get(flag)):
+        if is_true(arguments.keywords.get(flag)):
             returns = kind
     match returns:
         case Returns.TENSOR:
@@ -275,10 +276,6 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     return UNKNOWN
 
 
-def _is_true(value: Value | None) -> bool:
-    return isinstance(value, Static) and value.const is True
-
-
 def _has_positional_dim(arguments: Arguments) -> bool:
     """`x.sum(1)` and `torch.sum(x, 1)`; the tensor itself is the first argument."""
     return len(arguments.positional) > 1 and not is_tensor(arguments.positional[1])
@@ -291,7 +288,7 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
     if operator.reduces and not has_dim:
         rank = 0
     elif operator.elementwise:
-        rank = _elementwise_rank(arguments)
+        rank = broadcast_rank(arguments.positional)
     is_bool: bool | None = True if operator.is_bool else None
     dtype = "bool" if operator.is_bool else None
     if not operator.is_bool:
@@ -334,19 +331,6 @@ def _device(value: Value) -> str | None:
     if isinstance(value, Static) and isinstance(value.const, str):
         return value.const.partition(":")[0]
     return None
-
-
-def _elementwise_rank(arguments: Arguments) -> int | None:
-    ranks = []
-    for value in arguments.positional:
-        if isinstance(value, Tensor):
-            ranks.append(value.rank)
-        elif isinstance(value, Static):
-            ranks.append(0)
-        else:
-            return None
-    known = [rank for rank in ranks if rank is not None]
-    return max(known) if known and len(known) == len(ranks) else None
 
 
 def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:

@@ -49,6 +49,7 @@ from jitlint.analysis.values import (
     Value,
     is_constant,
     is_none,
+    is_true,
     join,
     join_all,
     tuple_of,
@@ -653,14 +654,14 @@ class Machine:
         if target is None or maker.target == "":
             name = maker.name if maker.target else "torch.compile"
             return Partial(External(name), (), tuple(arguments.keywords.items()))
-        if frame.region is None and not _is_true(arguments.keywords.get(maker.off)):
+        if frame.region is None and not is_true(arguments.keywords.get(maker.off)):
             examples = arguments.get(maker.examples_position, maker.examples)
             self.requests.append(
                 RegionRequest(
                     _kind_of(maker, arguments),
                     target,
                     UNKNOWN if examples is None or not maker.examples else examples,
-                    _is_true(arguments.keywords.get("fullgraph")),
+                    is_true(arguments.keywords.get("fullgraph")),
                     frame.module,
                     frame.function,
                     node,
@@ -748,7 +749,3 @@ def _of_any_call(value: Value) -> Value:
     if is_none(value):
         return UNKNOWN
     return STATIC if is_constant(value) else value
-
-
-def _is_true(value: Value | None) -> bool:
-    return isinstance(value, Static) and value.const is True

@@ -138,7 +138,7 @@ def _tensor_arithmetic(name: str, left: Value, right: Value) -> Tensor:
         is_bool = False
     return Tensor(
         is_bool=is_bool,
-        rank=_broadcast_rank(left, right),
+        rank=broadcast_rank((left, right)),
         maybe=all(t.maybe for t in tensors if isinstance(t, Tensor)),
         framework=first.framework,
         dtype=_promoted(name, left, right),
@@ -199,14 +199,12 @@ def _promoted(name: str, left: Value, right: Value) -> str | None:
     return dtype if all(isinstance(other, Static) for other in others) else None
 
 
-def _broadcast_rank(left: Value, right: Value) -> int | None:
-    ranks = []
-    for side in (left, right):
-        if isinstance(side, Tensor):
-            ranks.append(side.rank)
-        elif isinstance(side, Static):
-            ranks.append(0)
-        else:
+def broadcast_rank(values: Iterable[Value]) -> int | None:
+    """The rank of an elementwise result; None unless the rank of every operand is known."""
+    ranks: list[int] = []
+    for value in values:
+        rank = value.rank if isinstance(value, Tensor) else 0 if isinstance(value, Static) else None
+        if rank is None:
             return None
-    known = [rank for rank in ranks if rank is not None]
-    return max(known) if len(known) == len(ranks) else None
+        ranks.append(rank)
+    return max(ranks, default=None)

@@ -379,6 +379,11 @@ def is_constant(value: Value) -> TypeGuard[Static]:
     return isinstance(value, Static) and value.const is not MISSING
 
 
+def is_true(value: Value | None) -> bool:
+    """Whether an argument is given as the constant True."""
+    return isinstance(value, Static) and value.const is True
+
+
 def join_all(values: Iterable[Value]) -> Value:
     result: Value | None = None
     for value in values:
