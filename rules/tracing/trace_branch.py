@@ -12,6 +12,7 @@ from jitlint.rule import Context, Rule
 
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
 
@@ -73,6 +74,8 @@ class TraceBranch(Rule):
         if region is None:
             return
         fix, no_fix_reason = fix_for(test, ctx)
+        if fix is None and (fix := isolated(test, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),
