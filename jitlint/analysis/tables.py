@@ -98,6 +98,21 @@ class Operator:
         return self.dtype
 
 
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """One entry of the framework's registry of graph breaks.
+
+    Texts are templates: `{fn}` stands for what the message names. `raised`: some line of
+    this release causes it.
+    """
+
+    id: str
+    type: str
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    raised: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """The knowledge of one release of a framework.
@@ -139,6 +154,15 @@ class Table:
         """What calling an instance of a class of `torch.nn` returns."""
         return self._operator("modules", dotted)
 
+    def graph_break(self, identifier: str) -> GraphBreak | None:
+        entry = self._data.get("graph_breaks", {}).get(identifier)
+        return None if entry is None else _graph_break(identifier, entry)
+
+    def graph_breaks(self) -> list[GraphBreak]:
+        """The registry, sorted by identifier; empty if the release has none."""
+        entries = self._data.get("graph_breaks", {})
+        return [_graph_break(identifier, entries[identifier]) for identifier in sorted(entries)]
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only
@@ -179,6 +203,10 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         is_bool=fields.pop("bool", False),
         **fields,
     )
+
+
+def _graph_break(identifier: str, entry: dict[str, Any]) -> GraphBreak:
+    return GraphBreak(identifier, **{**entry, "hints": tuple(entry["hints"])})
 
 
 def _structure(found: Any) -> "Structure | None":
