@@ -57,6 +57,12 @@ class Rule:
     def summary(cls) -> str:
         return cls.page().partition("\n")[0]
 
+    @classmethod
+    def section(cls, title: str) -> str:
+        """What stands under a heading of the page; empty if it has no such heading."""
+        _, _, rest = cls.page().partition(f"## {title}\n")
+        return rest.partition("\n## ")[0].strip("\n")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
