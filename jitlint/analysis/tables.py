@@ -125,6 +125,11 @@ class Table:
     exact: bool
     _data: Mapping[str, Any]
 
+    def section(self, name: str) -> Mapping[str, Any]:
+        """A section as it is written, of a table that is not about results of functions."""
+        section: Mapping[str, Any] = self._data[name]
+        return section
+
     @property
     def roots(self) -> tuple[str, ...]:
         """The packages that the table is about."""

@@ -17,13 +17,15 @@ from jitlint.rule import Rule, load_rules
 REASONS = tables.FOLDER / "uncovered_breaks.json"
 LINK = "https://meta-pytorch.github.io/compile-graph-break-site/gb/{}.html"
 USE_INSTEAD = "Use instead"
+NO_RULE = "No rule covers it."
+NOT_RAISED = "This release has it in the registry, and causes it nowhere."
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """A graph break of one release, and the rules that look for it in source.
 
-    `reason` says why there is none; it is empty where there is one.
+    `reason` says why there are none, of a break that the release causes.
     """
 
     entry: GraphBreak
@@ -34,12 +36,7 @@ class Coverage:
 
 def coverage(entry: GraphBreak, table: Table, rules: Iterable[type[Rule]]) -> Coverage:
     covering = tuple(rule for rule in rules if entry.id in rule.covers)
-    if covering:
-        reason = ""
-    elif entry.raised:
-        reason = _reasons().get(entry.id, "No rule covers it.")
-    else:
-        reason = "This release has it in the registry, and causes it nowhere."
+    reason = "" if covering or not entry.raised else _reasons().get(entry.id, NO_RULE)
     return Coverage(entry, table.version, covering, reason)
 
 
@@ -60,6 +57,7 @@ def _parts(found: Coverage) -> Iterator[str]:
     yield f"# {entry.id}: {entry.type}"
     yield entry.explanation
     yield "\n".join(f"- {hint}" for hint in entry.hints)
+    yield "" if entry.raised else NOT_RAISED
     for rule in found.rules:
         yield f"## Covered by {rule.name}\n{rule.summary()}"
         if advice := rule.section(USE_INSTEAD):
@@ -103,7 +101,8 @@ def _row(found: Coverage) -> str:
     entry = found.entry
     covered = ", ".join(f"`{rule.name}`" for rule in found.rules)
     kind = entry.type.replace("|", "\\|")
-    return f"| [{entry.id}]({LINK.format(entry.id.lower())}) | {kind} | {covered or found.reason} |"
+    outcome = covered or found.reason or NOT_RAISED
+    return f"| [{entry.id}]({LINK.format(entry.id.lower())}) | {kind} | {outcome} |"
 
 
 if __name__ == "__main__":
