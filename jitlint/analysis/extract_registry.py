@@ -61,11 +61,16 @@ def _joined(hints: list[str]) -> list[str]:
     """Sentences: the registry holds one that is written over several lines as several."""
     joined: list[str] = []
     for hint in hints:
-        if joined and joined[-1][-1:].isspace() and joined[-1].rstrip()[-1:] != ".":
+        if joined and _is_open(joined[-1], hint):
             joined[-1] += hint
         else:
             joined.append(hint)
     return [" ".join(hint.split()) for hint in joined]
+
+
+def _is_open(hint: str, following: str) -> bool:
+    blank = hint[-1:].isspace() or following[:1].isspace()
+    return blank and not hint.rstrip().endswith(".")
 
 
 def main() -> None:

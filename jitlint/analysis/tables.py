@@ -56,7 +56,11 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise.
+    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor.
+    `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
+    read and of a size that depends on data. `varies`: two calls with equal arguments give
+    different values (clocks, random numbers). `instance` is the class of the object that it
+    returns.
     """
 
     name: str
@@ -84,8 +88,17 @@ class Operator:
     shape_argument: int | None = None
     reads: str | None = None
     breaks: str | None = None
+    with_tensor: str | None = None
+    captured: bool = False
+    varies: bool = False
+    instance: str | None = None
     one_argument: "Operator | None" = None
     source: str = ""
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether a compiler may stop at it, or freeze what it returns."""
+        return bool(self.breaks or self.reads or self.with_tensor or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""
@@ -168,6 +181,26 @@ class Table:
         entries = self._data.get("graph_breaks", {})
         return [_graph_break(identifier, entries[identifier]) for identifier in sorted(entries)]
 
+    def standard(self, dotted: str) -> Operator | None:
+        """A function of the standard library, or the method of an object of a class."""
+        return self._operator("standard", dotted)
+
+    def context(self, dotted: str) -> Operator | None:
+        """What entering a context manager does."""
+        return self._operator("contexts", dotted)
+
+    def store(self, attribute: str) -> Operator | None:
+        """What storing an attribute of a tensor does."""
+        return self._operator("stores", attribute)
+
+    def read(self, attribute: str) -> Operator | None:
+        """What reading an attribute of a tensor does, where it is more than that."""
+        return self._operator("attribute_breaks", attribute)
+
+    def construct(self, name: str) -> Operator | None:
+        """What a construct of Python does to a tensor, such as "index_by_mask"."""
+        return self._operator("constructs", name)
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only
@@ -181,7 +214,7 @@ class Table:
         return {}
 
     def _operator(self, section: str, name: str) -> Operator | None:
-        entries = self._data[section]
+        entries = self._data.get(section, {})
         entry = entries.get(name)
         if entry is None:
             name = self._data["aliases"].get(name, name)
@@ -200,7 +233,7 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
     alone = fields.pop("one_argument", None)
     return Operator(
         name=name,
-        returns=_kind(fields.pop("returns")),
+        returns=_kind(fields.pop("returns", None)),
         with_dim=_kind(fields.pop("with_dim", None)),
         with_flags=MappingProxyType({flag: Returns(kind) for flag, kind in flags.items()}),
         one_argument=None if alone is None else _operator(name, alone),
