@@ -470,7 +470,7 @@ def verify(
     multiple=True,
     callback=_graph_breaks,
     shell_complete=_complete_graph_breaks,
-    help="Explain this graph break of torch.compile; may be repeated.",
+    help="Explain this graph break of torch.compile, or several: `GB0170,GB0033`.",
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
 def show_rule(name: str | None, breaks: list[str], style: str) -> None:
@@ -486,13 +486,23 @@ def show_rule(name: str | None, breaks: list[str], style: str) -> None:
     """
     if (name is None) is not bool(breaks):
         raise click.UsageError("give the name of a rule, or `--gb` and the id of a graph break")
-    if name is not None:
-        rule = known()[name]
-        _explain(f"# {name}\n\n{rule.page()}", {**_described(rule), "page": rule.page()}, style)
+    if name is None:
+        found = _covered(breaks)
+        if style == "json":
+            click.echo(json.dumps(list(map(graph_breaks.as_object, found)), indent=2))
+        else:
+            click.echo("\n".join(map(graph_breaks.text, found)), nl=False)
         return
-    found = _covered(breaks)
-    pages = "\n".join(map(graph_breaks.markdown, found)).rstrip()
-    _explain(pages, [graph_breaks.as_object(each) for each in found], style)
+    rule = known()[name]
+    if style == "json":
+        click.echo(json.dumps({**_described(rule), "page": rule.page()}, indent=2))
+        return
+    console = _console()
+    page = f"# {name}\n\n{rule.page()}"
+    if console.is_terminal:
+        console.print(Markdown(page))
+    else:
+        click.echo(page)
 
 
 def _covered(identifiers: Sequence[str]) -> list[graph_breaks.Coverage]:
@@ -508,17 +518,6 @@ def _covered(identifiers: Sequence[str]) -> list[graph_breaks.Coverage]:
             raise click.BadParameter(message, param_hint="--gb")
         entries.append(entry)
     return [graph_breaks.coverage(entry, table, known().values()) for entry in entries]
-
-
-def _explain(page: str, described: object, style: str) -> None:
-    if style == "json":
-        click.echo(json.dumps(described, indent=2))
-        return
-    console = _console()
-    if console.is_terminal:
-        console.print(Markdown(page))
-    else:
-        click.echo(page)
 
 
 @cli.command(short_help="List all rules.")

@@ -5,6 +5,7 @@ The page of them all: `python -m jitlint.report.graph_breaks > rules/GRAPH_BREAK
 
 import functools
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -47,7 +48,7 @@ def _reasons() -> Mapping[str, str]:
     return {identifier: reason for reason, ids in groups.items() for identifier in ids}
 
 
-def markdown(found: Coverage) -> str:
+def text(found: Coverage) -> str:
     """What torch says, what to do instead, and where to read on."""
     return "\n\n".join(filter(None, _parts(found))) + "\n"
 
@@ -100,9 +101,14 @@ def page(table: Table, rules: Iterable[type[Rule]]) -> str:
 def _row(found: Coverage) -> str:
     entry = found.entry
     covered = ", ".join(f"`{rule.name}`" for rule in found.rules)
-    kind = entry.type.replace("|", "\\|")
     outcome = covered or found.reason or NOT_RAISED
-    return f"| [{entry.id}]({LINK.format(entry.id.lower())}) | {kind} | {outcome} |"
+    link = LINK.format(entry.id.lower())
+    return f"| [{entry.id}]({link}) | {_escaped(entry.type)} | {outcome} |"
+
+
+def _escaped(text: str) -> str:
+    """Markdown that shows `text` as it is, code in backticks aside."""
+    return re.sub(r"(`[^`]*`)|([_*|<\[])", lambda found: found[1] or "\\" + found[2], text)
 
 
 if __name__ == "__main__":
