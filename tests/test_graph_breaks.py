@@ -30,6 +30,12 @@ def test_every_graph_break_is_covered_or_has_a_reason(release):
     assert [each.entry.id for each in found if each.reason == graph_breaks.NO_RULE] == []
 
 
+def test_a_covered_graph_break_has_no_reason_to_be_uncovered():
+    covered = frozenset[str]().union(*(rule.covers for rule in RULES))
+    stale = {reason: both for reason, ids in GROUPS.items() if (both := covered.intersection(ids))}
+    assert stale == {}, f"delete these ids from {graph_breaks.REASONS.name}"
+
+
 def test_a_reason_is_about_graph_breaks_of_the_registry_and_each_has_one():
     named = Counter(identifier for ids in GROUPS.values() for identifier in ids)
     assert [identifier for identifier, count in named.items() if count > 1] == []
