@@ -28,6 +28,7 @@ from jitlint.analysis.extract_kinds import (
 from jitlint.analysis.extract_modules import modules
 from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
+from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
 from jitlint.analysis.extract_stubs import read_attributes
 from jitlint.analysis.extract_subjects import Subject, aliases, functions, methods
@@ -104,6 +105,7 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
         table["modules"] = modules()
         table["tensor_only_methods"] = tensor_only_methods()
         table["aliases"] = aliases(table["functions"])
+        table["graph_breaks"] = registry()
     return table
 
 

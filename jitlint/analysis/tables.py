@@ -111,6 +111,21 @@ class Operator:
         return self.dtype
 
 
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """One entry of the framework's registry of graph breaks.
+
+    Texts are templates: `{fn}` stands for what the message names. `raised`: some line of
+    this release causes it.
+    """
+
+    id: str
+    type: str
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    raised: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """The knowledge of one release of a framework.
@@ -122,6 +137,11 @@ class Table:
     version: str
     exact: bool
     _data: Mapping[str, Any]
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """A section as it is written, of a table that is not about results of functions."""
+        section: Mapping[str, Any] = self._data[name]
+        return section
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -151,6 +171,15 @@ class Table:
     def module(self, dotted: str) -> Operator | None:
         """What calling an instance of a class of `torch.nn` returns."""
         return self._operator("modules", dotted)
+
+    def graph_break(self, identifier: str) -> GraphBreak | None:
+        entry = self._data.get("graph_breaks", {}).get(identifier)
+        return None if entry is None else _graph_break(identifier, entry)
+
+    def graph_breaks(self) -> list[GraphBreak]:
+        """The registry, sorted by identifier; empty if the release has none."""
+        entries = self._data.get("graph_breaks", {})
+        return [_graph_break(identifier, entries[identifier]) for identifier in sorted(entries)]
 
     def standard(self, dotted: str) -> Operator | None:
         """A function of the standard library, or the method of an object of a class."""
@@ -212,6 +241,10 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         is_bool=fields.pop("bool", False),
         **fields,
     )
+
+
+def _graph_break(identifier: str, entry: dict[str, Any]) -> GraphBreak:
+    return GraphBreak(identifier, **{**entry, "hints": tuple(entry["hints"])})
 
 
 def _structure(found: Any) -> "Structure | None":

@@ -68,6 +68,7 @@ class TraceBranch(Rule):
     severity = Severity.WARNING
     fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    covers = frozenset(construct.code for construct in Construct)
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
         region = _stopped_by(test, ctx)
