@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
@@ -341,6 +341,8 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
         return result
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
+    if frame.tracer:
+        result = freezing.by_function(frame, name, arguments.all(), result, node)
     return _read_by(result, node)
 
 
@@ -505,7 +507,10 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
-    return _read_by(_result_of_method(frame, receiver, name, arguments, operator), node)
+    result = _result_of_method(frame, receiver, name, arguments, operator)
+    if frame.tracer:
+        result = freezing.by_method(frame, name, arguments.all(), result, node)
+    return _read_by(result, node)
 
 
 def _result_of_method(

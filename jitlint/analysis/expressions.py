@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary, compare, provenance
@@ -358,6 +358,8 @@ def _compare_one(
         if not isinstance(operator, cst.Equal | cst.NotEqual):
             shapes.used(frame, node, left, right)
         return STATIC
+    if frame.tracer and (freezing.holds_size(left) or freezing.holds_size(right)):
+        return SHAPE  # a comparison of sizes, or of one
     if _holds_tensors(left) and _holds_tensors(right):
         frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
         return Static(source=Source.DATA, read=Read("=="))
@@ -396,6 +398,8 @@ def _membership(
             return Static(positive)
         if isinstance(container.default, Unknown) and not known:
             return STATIC
+    if frame.tracer and isinstance(needle, Static) and needle.source is not Source.PYTHON:
+        return Static(source=needle.source, read=needle.read)
     if is_tensor(container):
         frame.observe(node, container, Construct.CONTAINS, node)
         return Static(source=Source.DATA, read=Read("in"))
@@ -459,6 +463,8 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
     if is_tensor(receiver):
         row = frame.machine.torch.read(node.attr.value)
         frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
+        if frame.tracer:
+            return freezing.by_attribute(frame, receiver, node)
     return frame.machine.attribute(frame, receiver, node.attr.value)
 
 
@@ -623,7 +629,10 @@ def _enter(frame: Frame, clause: cst.CompFor) -> int | None:
     """Bind the targets of `for … in …`; None, as the number of elements is not followed."""
     from jitlint.analysis.statements import bind
 
-    bind(frame, clause.target, element_of(evaluate(frame, clause.iter)))
+    iterated = evaluate(frame, clause.iter)
+    if frame.tracer:
+        freezing.by_loop(frame, iterated, clause.iter)
+    bind(frame, clause.target, element_of(iterated))
     for condition in clause.ifs:
         _, when_true, _ = branch(frame, condition.test, Construct.COMPREHENSION, clause)
         frame.variables = when_true

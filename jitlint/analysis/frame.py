@@ -10,6 +10,8 @@ import libcst as cst
 from jitlint.analysis.observations import (
     MAX_MOMENTS,
     Construct,
+    Freeze,
+    Frozen,
     LostShape,
     ProgramCalls,
     SizeUse,
@@ -33,10 +35,16 @@ from jitlint.analysis.values import (
     join,
 )
 from jitlint.project.modules import FunctionInfo, Module
-from jitlint.region import GRAPHS, Region
+from jitlint.region import GRAPHS, Region, RegionKind
 
 if TYPE_CHECKING:
     from jitlint.analysis.machine import Machine
+
+JIT_TRACE = "torch.jit.trace"
+MAKE_FX = "torch.fx.experimental.proxy_tensor.make_fx"
+SYMBOLIC_TRACE = "torch.fx.symbolic_trace"
+TRACERS = {name: name for name in (JIT_TRACE, MAKE_FX, SYMBOLIC_TRACE)}
+"""Makers of traces that have a column in the table; all others trace as the first does."""
 
 Variables = dict[str, Value]
 """Values of names, and of dotted paths (`self.cache`) where a test or a store says more
@@ -116,6 +124,24 @@ class Frame:
         if len(compiled.arguments) < MAX_MOMENTS:
             compiled.arguments.append(dict(self.variables))
         compiled.reached(self.region, self.moment())
+
+    @property
+    def tracer(self) -> str:
+        """The tracer of torch that runs this code once, to record it; "" if there is none."""
+        if self.region is None or self.region.kind is not RegionKind.TRACE:
+            return ""
+        return TRACERS.get(self.region.maker, JIT_TRACE)
+
+    def observe_frozen(
+        self, node: cst.CSTNode, freeze: Freeze, name: str, outcome: str, value: Value
+    ) -> None:
+        """Tell the log of a value that a trace keeps as it is."""
+        if not self.silent:
+            log, place = self.machine.log, (self.module, self.function)
+            frozen = log.other(
+                Frozen, node, *place, freeze=freeze, name=name, outcome=outcome, value=value
+            )
+            frozen.reached(self.region, self.moment())
 
     @property
     def in_graph(self) -> bool:

@@ -191,6 +191,33 @@ class Call(Observation):
         self.keywords = _joined(self.keywords, keywords)
 
 
+class Freeze(enum.Enum):
+    """What a trace keeps as it was for the example inputs."""
+
+    DATA = "data"
+    SIZE = "size"
+    METADATA = "metadata"
+    CAST = "cast"
+    COPY = "copy"
+    MODE = "mode"
+    LOOP = "loop"
+    RESULT = "result"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Frozen(Observation):
+    """`node` is done once, while torch traces the function: what it gives is a constant.
+
+    `name` says by what (a function, a method, an attribute), `value` from what, and `outcome`
+    whether the tracer raises instead.
+    """
+
+    freeze: Freeze
+    name: str
+    outcome: str
+    value: Value
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class CompiledFunction(Observation):
     """A function that a compiler takes over: an entry, or reached from one.

@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import shapes
+from jitlint.analysis import freezing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import (
     branch,
@@ -275,6 +275,8 @@ def _for(frame: Frame, node: cst.For) -> bool:
     iterated = evaluate(frame, node.iter)
     if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
         frame.observe_need(iterated.shape.lost, node.iter)
+    if frame.tracer:
+        freezing.by_loop(frame, iterated, node.iter)
     element = element_of(iterated)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
@@ -346,7 +348,10 @@ def _continue(frame: Frame, node: cst.Continue) -> bool:
 
 
 def _return(frame: Frame, node: cst.Return) -> bool:
-    frame.returned.append(NONE if node.value is None else evaluate(frame, node.value))
+    value = NONE if node.value is None else evaluate(frame, node.value)
+    if frame.tracer and node.value is not None:
+        freezing.as_result(frame, value, node.value)
+    frame.returned.append(value)
     return False
 
 
@@ -402,6 +407,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
     if isinstance(entered, External | ExternalInstance):
         row = frame.machine.torch.context(entered.name)
         frame.observe_operation(node, row, Use.CONTEXT)
+        if frame.tracer:
+            freezing.in_mode(frame, entered.name, node)
 
 
 def _match(frame: Frame, node: cst.Match) -> bool:

@@ -172,6 +172,11 @@ class Table:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
         return self._operator("constructs", name)
 
+    def outcome(self, section: str, name: str, tracer: str) -> str | None:
+        """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
+        found = self._data.get(section, {}).get(name, {}).get(tracer)
+        return None if found is None else str(found)
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only

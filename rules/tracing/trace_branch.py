@@ -125,7 +125,8 @@ def _freezes(test: TruthTest) -> bool:
     """torch.jit.trace keeps the outcome of every test on a tensor, on data or on a size."""
     if isinstance(test.value, Tensor):
         return True
-    return isinstance(test.value, Static) and test.value.source is not Source.PYTHON
+    sources = (Source.SHAPE, Source.DATA)
+    return isinstance(test.value, Static) and test.value.source in sources
 
 
 def _severity(test: TruthTest, region: Region) -> Severity:
