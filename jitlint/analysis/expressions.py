@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import freezing, narrowing, shapes
+from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary, compare, provenance
@@ -162,7 +162,10 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     closure = frame.closure
     if closure is not None and name in closure.variables:
         return closure.variables[name]
-    return frame.machine.global_value(frame.module, name)
+    value = frame.machine.global_value(frame.module, name)
+    if frame.records:
+        once.by_name(frame, node, value)
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -403,6 +406,9 @@ def _membership(
     if is_tensor(container):
         frame.observe(node, container, Construct.CONTAINS, node)
         return Static(source=Source.DATA, read=Read("in"))
+    if frame.in_graph and is_tensor(needle) and isinstance(container, Tuple | Sequence):
+        frame.observe(node, needle, Construct.CONTAINS, node)
+        return Static(source=Source.DATA, read=Read("in"))
     if _compares_tensors(needle, container):
         if positive:  # Dynamo builds a tensor, and stops where that is tested
             return Tensor(is_bool=True, rank=0, dtype="bool")
@@ -465,7 +471,10 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
         frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
         if frame.tracer:
             return freezing.by_attribute(frame, receiver, node)
-    return frame.machine.attribute(frame, receiver, node.attr.value)
+    value = frame.machine.attribute(frame, receiver, node.attr.value)
+    if frame.records:
+        once.by_attribute(frame, receiver, node, value)
+    return value
 
 
 def _subscript(frame: Frame, node: cst.Subscript) -> Value:
@@ -474,6 +483,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     if isinstance(container, Optional):
         container = container.value
     _observe_index(frame, node, container, index)
+    if frame.records:
+        once.by_environment(frame, container, node)
     match container:
         case Tensor():
             item = _tensor_item(container, index)

@@ -6,13 +6,25 @@ Each probe is a small function and two sets of inputs. It is traced with the fir
 with the second: "frozen" if the traced function then differs from Python, "raises" if it
 cannot be traced or run; what is recorded is left out. `make_fx` is traced with symbolic
 sizes, as with the default all sizes are frozen.
+
+`varies` are functions of the standard library and of NumPy that give another value in each
+call (`instances`: the class of an object with such methods, by what makes it), and `writes`
+those that write to a stream, a log or a file. Both are called while a program is traced.
 """
 
+import contextlib
+import copy
+import importlib
+import inspect
+import io
 import json
 import math
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 Inputs = tuple[Any, ...]
@@ -40,6 +52,9 @@ def main() -> None:
         "version": torch.__version__.partition("+")[0],
         "aliases": {},
         **sections,
+        "varies": sorted(_varying()),
+        "instances": {maker: _class_of(_owner(maker)(*args)) for maker, args in GENERATORS.items()},
+        "writes": sorted(_writing()),
     }
     json.dump(table, sys.stdout, indent=1, sort_keys=True)
     sys.stdout.write("\n")
@@ -50,12 +65,16 @@ def _tracers() -> dict[str, Callable[..., Any]]:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     return {
-        "torch.jit.trace": lambda f, x: torch.jit.trace(f, x, check_trace=False),
+        "torch.jit.trace": partial(_jit_trace, torch),
         "torch.fx.symbolic_trace": lambda f, x: torch.fx.symbolic_trace(f),
         "torch.fx.experimental.proxy_tensor.make_fx": lambda f, x: make_fx(
             f, tracing_mode="symbolic"
         )(*x),
     }
+
+
+def _jit_trace(torch: Any, function: Callable[..., Any], example: Inputs) -> Any:
+    return torch.jit.trace(function, example, check_trace=False)
 
 
 def _outcome(
@@ -206,8 +225,6 @@ def _of_metadata() -> Iterator[Probe]:
 
 def _of_copies() -> Iterator[Probe]:
     """What makes another tensor of a tensor: does the trace know where it comes from?"""
-    import copy
-
     import torch
 
     example, other = (torch.ones(2),), (3 * torch.ones(2),)
@@ -228,7 +245,7 @@ def _of_copies() -> Iterator[Probe]:
     }
     for name, function in copies.items():
         yield "copies", name, function, example, other
-    listed = {
+    listed: dict[str, Callable[[Any], Any]] = {
         "torch.tensor": torch.tensor,
         "torch.Tensor": torch.Tensor,
         "torch.FloatTensor": torch.FloatTensor,
@@ -276,6 +293,131 @@ def _of_loops() -> Iterator[Probe]:
     }
     for name, function in loops.items():
         yield "loops", name, function, example, other
+
+
+VARYING = (
+    "time",
+    "datetime.datetime",
+    "datetime.date",
+    "random",
+    "numpy.random",
+    "secrets",
+    "uuid",
+)
+"""Modules and classes whose functions are called several times over."""
+NOT_CALLED = ("_", "seed", "set", "sleep", "pthread", "clock_set")
+ARGUMENTS: tuple[Inputs, ...] = (
+    *((), (3,), (3.0, 4.0), ([1, 2, 3, 4, 5, 6, 7, 8],), (1, 100)),
+    *((3, 0.5), ([1, 2, 3, 4, 5, 6, 7, 8], 3)),
+)
+GENERATORS = {"numpy.random.default_rng": (), "numpy.random.RandomState": (), "random.Random": ()}
+"""What makes objects whose methods are called several times over."""
+
+
+def _varying() -> Iterator[str]:
+    for place in VARYING:
+        yield from _varying_members(place, _owner(place))
+    for maker, arguments in GENERATORS.items():
+        generator = _owner(maker)(*arguments)
+        yield from _varying_members(_class_of(generator), generator)
+    yield "os.urandom"
+
+
+def _class_of(instance: Any) -> str:
+    cls = type(instance)
+    return f"{cls.__module__.partition('._')[0].replace('.mtrand', '')}.{cls.__name__}"
+
+
+def _varying_members(place: str, owner: Any) -> Iterator[str]:
+    for name in dir(owner):
+        function = getattr(owner, name)
+        if name.startswith(NOT_CALLED) or not inspect.isroutine(function):
+            continue
+        if any(_varies(function, arguments) for arguments in ARGUMENTS):
+            yield f"{place}.{name}"
+
+
+def _owner(place: str) -> Any:
+    head, _, tail = place.rpartition(".")
+    return getattr(importlib.import_module(head), tail) if head else importlib.import_module(place)
+
+
+def _varies(function: Callable[..., Any], arguments: Inputs) -> bool:
+    """Whether it returns other values, or leaves its first argument in another order."""
+    seen = set()
+    for _ in range(4):
+        given = copy.deepcopy(arguments)
+        try:
+            result = function(*given)
+        except Exception:
+            return False
+        seen.add(_plain(given[0]) if result is None and given else _plain(result))
+    return len(seen) > 1
+
+
+def _plain(value: Any) -> str | None:
+    """What can be compared of a value; None for an object, which is another each time."""
+    import datetime
+    import uuid
+
+    value = value.tolist() if hasattr(value, "tolist") else value
+    types = (int, float, str, bytes, list, tuple, datetime.date, uuid.UUID)
+    return repr(value) if isinstance(value, types) else None
+
+
+def _writing() -> Iterator[str]:
+    import builtins
+    import logging
+    import pprint
+    import traceback
+
+    import numpy as np
+
+    logger = logging.getLogger("probe")
+    levels = ("debug", "info", "warning", "error", "critical", "exception")
+    functions: dict[str, Callable[..., Any]] = {
+        "builtins.print": builtins.print,
+        "pprint.pprint": pprint.pprint,
+        "pprint.pp": pprint.pp,
+        "traceback.print_stack": lambda _: traceback.print_stack(),
+        "sys.stdout.write": lambda text: sys.stdout.write(text),
+        "sys.stderr.write": lambda text: sys.stderr.write(text),
+        "warnings.warn": warnings.warn,
+        **{f"logging.{level}": getattr(logging, level) for level in levels},
+        **{f"logging.Logger.{level}": getattr(logger, level) for level in levels},
+        "logging.log": partial(logging.log, logging.ERROR),
+        "logging.Logger.log": partial(logger.log, logging.ERROR),
+        "numpy.save": lambda text: np.save(text, np.ones(2)),
+        "numpy.savetxt": lambda text: np.savetxt(text, np.ones(2)),
+        "numpy.ndarray.tofile": lambda text: np.ones(2).tofile(text),
+        "builtins.open": lambda text: open(text, "w").close(),  # noqa: PTH123
+        "math.sqrt": lambda text: math.sqrt(len(text)),
+    }
+    for name, function in functions.items():
+        if _writes(function):
+            yield name
+
+
+def _writes(function: Callable[..., Any]) -> bool:
+    """Whether a call of it leaves something on a stream, in a log, or in a folder."""
+    import logging
+
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root = logging.getLogger()
+    root.setLevel(logging.DEBUG)
+    root.addHandler(handler)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
+        warnings.catch_warnings(record=True) as warned,
+    ):
+        warnings.simplefilter("always")
+        function(str(Path(folder) / "probe"))
+        files = list(Path(folder).iterdir())
+    root.removeHandler(handler)
+    return bool(stream.getvalue() or warned or files)
 
 
 if __name__ == "__main__":

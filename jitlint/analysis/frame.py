@@ -46,6 +46,8 @@ SYMBOLIC_TRACE = "torch.fx.symbolic_trace"
 TRACERS = {name: name for name in (JIT_TRACE, MAKE_FX, SYMBOLIC_TRACE)}
 """Makers of traces that have a column in the table; all others trace as the first does."""
 
+RECORDED = GRAPHS | {RegionKind.TRACE}
+
 Variables = dict[str, Value]
 """Values of names, and of dotted paths (`self.cache`) where a test or a store says more
 than the class table."""
@@ -53,10 +55,12 @@ than the class table."""
 
 @dataclass(slots=True)
 class Loop:
-    """The environments that leave the body of a loop early."""
+    """The environments that leave the body of a loop early. `outside` are the variables from
+    before a loop that becomes an operator of a graph."""
 
     breaks: list[Variables] = field(default_factory=list)
     continues: list[Variables] = field(default_factory=list)
+    outside: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -131,6 +135,11 @@ class Frame:
         if self.region is None or self.region.kind is not RegionKind.TRACE:
             return ""
         return TRACERS.get(self.region.maker, JIT_TRACE)
+
+    @property
+    def records(self) -> bool:
+        """Whether this code is run once, to record the operators that it calls."""
+        return self.region is not None and self.region.kind in RECORDED
 
     def observe_frozen(
         self, node: cst.CSTNode, freeze: Freeze, name: str, outcome: str, value: Value

@@ -12,6 +12,7 @@ from jitlint.analysis import freezing, tables
 from jitlint.analysis import makers as tables_of_makers
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply
+from jitlint.analysis.changes import Changes
 from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import Maker
@@ -112,6 +113,7 @@ class Machine:
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
+        self.changes = Changes()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
         self._globals: dict[tuple[Module, str], Value] = {}

@@ -192,7 +192,7 @@ class Call(Observation):
 
 
 class Freeze(enum.Enum):
-    """What a trace keeps as it was for the example inputs."""
+    """What a trace keeps as it was when it was made, or loses."""
 
     DATA = "data"
     SIZE = "size"
@@ -202,11 +202,15 @@ class Freeze(enum.Enum):
     MODE = "mode"
     LOOP = "loop"
     RESULT = "result"
+    VARIES = "varies"
+    STATE = "state"
+    EFFECT = "effect"
+    HASH = "hash"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Frozen(Observation):
-    """`node` is done once, while torch traces the function: what it gives is a constant.
+    """`node` is done once, by Python, while torch or TensorFlow traces the function.
 
     `name` says by what (a function, a method, an attribute), `value` from what, and `outcome`
     whether the tracer raises instead.

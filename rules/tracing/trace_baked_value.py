@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.frame import JIT_TRACE
-from jitlint.analysis.observations import Construct, Freeze, Frozen, Operation, TruthTest
+from jitlint.analysis.frame import JIT_TRACE, RECORDED
+from jitlint.analysis.observations import Construct, Freeze, Frozen, TruthTest
+from jitlint.analysis.once import ENVIRONMENT
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Source, Static
 from jitlint.finding import Finding, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._once import recorded_in
 from ._stops import is_asked, shortened
 
 
@@ -50,12 +52,15 @@ class TraceBakedValue(Rule):
     name = "trace-baked-value"
     severity = Severity.ERROR
     fixable = True
-    regions = frozenset({RegionKind.TRACE})
+    regions = RECORDED
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
-        region = frozen.regions[RegionKind.TRACE]
-        if frozen.freeze is Freeze.DATA and is_asked(frozen.node, ctx.module):
-            return  # a finding of trace-branch
+        region = recorded_in(frozen)
+        if frozen.freeze not in MESSAGES or (
+            frozen.freeze is Freeze.DATA
+            and (region.kind is not RegionKind.TRACE or is_asked(frozen.node, ctx.module))
+        ):
+            return  # of another rule of the family
         yield ctx.finding(
             frozen.node,
             _message(frozen, region, ctx),
@@ -81,24 +86,13 @@ class TraceBakedValue(Rule):
             "function, or trace once for each of the two",
         )
 
-    def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        region = operation.regions.get(RegionKind.TRACE)
-        if region is None or not operation.operator.varies:
-            return
-        yield ctx.finding(
-            operation.node,
-            f"`{shortened(ctx, operation.node)}` is called once, while the function is traced: "
-            "its result is a constant of the trace",
-            region=region,
-            no_fix_reason="pass the value as an argument, or draw it with an operator of torch: "
-            "other random numbers",
-        )
-
 
 def _severity(frozen: Frozen, region: Region) -> Severity:
     match frozen.freeze:
         case Freeze.METADATA if _is_device(frozen.value) and not _is_module(region):
             return Severity.NOTE  # nobody moves a function to another device
+        case Freeze.STATE if frozen.name == ENVIRONMENT:
+            return Severity.WARNING
         case Freeze.METADATA | Freeze.CAST | Freeze.MODE:
             return Severity.WARNING
     return Severity.ERROR
@@ -129,6 +123,10 @@ MESSAGES = {
     Freeze.COPY: "`{code}` is not recorded: the trace keeps the example's tensor as a constant",
     Freeze.MODE: "`{code}` is not recorded: the traced function runs without it",
     Freeze.LOOP: "a loop over `{code}` is unrolled for the example's size",
+    Freeze.VARIES: "`{code}` is called once, while the function is traced: its result is a "
+    "constant from then on",
+    Freeze.STATE: "`{code}` is read once, while the function is traced: a later "
+    "change has no effect",
     Freeze.RESULT: "`{code}` is a Python number, which the traced function returns as a tensor",
 }
 REFUSED = "`{code}` cannot be traced: it makes a Python value of a tensor"
