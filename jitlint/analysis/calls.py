@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
@@ -131,6 +131,8 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     machine = frame.machine
     match callee:
         case Function(info):
+            if frame.in_graph:
+                once.by_cached(frame, info, arguments.all(), node)
             _observe_graph_call(frame, callee, info, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
@@ -341,6 +343,10 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
         return result
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
+    if frame.records:
+        once.by_function(frame, name, arguments.all(), node)
+    if frame.tracer:
+        result = freezing.by_function(frame, name, arguments.all(), result, node)
     return _read_by(result, node)
 
 
@@ -400,6 +406,9 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     operator = frame.machine.torch.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
+    made = frame.machine.tracing.instance(name)
+    if made is not None:
+        return ExternalInstance(made)
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(_first(arguments)):
@@ -464,6 +473,8 @@ def call_method(
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
         datasets.trained_on(frame, arguments, node)
+    if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
+        once.by_container(frame, name, node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
@@ -505,7 +516,12 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
-    return _read_by(_result_of_method(frame, receiver, name, arguments, operator), node)
+    result = _result_of_method(frame, receiver, name, arguments, operator)
+    if frame.records:
+        once.by_method(frame, receiver, name, node)
+    if frame.tracer:
+        result = freezing.by_method(frame, name, arguments.all(), result, node)
+    return _read_by(result, node)
 
 
 def _result_of_method(
@@ -673,7 +689,7 @@ def _inherited_method(
 
 def _observe_method(
     frame: Frame,
-    classes: Iterable[str],
+    classes: list[str],
     receiver: Value,
     name: str,
     arguments: Arguments,
@@ -685,6 +701,9 @@ def _observe_method(
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    if frame.records:
+        for cls in classes:
+            once.by_function(frame, f"{cls}.{name}", arguments.all(), node)
     return operator
 
 
@@ -885,6 +904,8 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     value = arguments.positional[0]
     if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
         return value
+    if isinstance(value, Dataset | Unknown) and name == "builtins.iter":
+        return value
     return Sequence(element_of(value))
 
 
@@ -933,11 +954,14 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 
 
 def _observe_frozen_choice(frame: Frame, values: "list[Value]", node: cst.BaseExpression) -> None:
-    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice."""
-    if frame.region is None or frame.region.kind is not RegionKind.TRACE:
+    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice, and
+    TensorFlow has none to make."""
+    if not frame.records:
         return
     for value in values:
-        if is_tensor(value) or (isinstance(value, Static) and value.source is Source.SHAPE):
+        if is_tensor(value) or (
+            frame.tracer and (isinstance(value, Static) and value.source is Source.SHAPE)
+        ):
             frame.observe(node, value, Construct.BUILTIN, node)
             return
 

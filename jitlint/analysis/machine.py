@@ -1,15 +1,18 @@
 """The interpreter's memory: calls, classes, globals and regions across all files."""
 
 import builtins
+import functools
 from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from jitlint.analysis import freezing, tables
 from jitlint.analysis import makers as tables_of_makers
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply
+from jitlint.analysis.changes import Changes
 from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import Maker
@@ -89,6 +92,7 @@ class RegionRequest:
     module: Module
     function: FunctionInfo | None
     node: cst.CSTNode
+    maker: str = ""
 
 
 class Machine:
@@ -109,6 +113,7 @@ class Machine:
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
+        self.changes = Changes()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
@@ -121,6 +126,11 @@ class Machine:
         self._nested: dict[int, FunctionInfo] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
+
+    @functools.cached_property
+    def tracing(self) -> Table:
+        """What the tracers of torch freeze."""
+        return tables.load("tracing", self.torch.version)
 
     def table_of(self, dotted: str) -> Table:
         """The table of the framework that a dotted name belongs to."""
@@ -286,6 +296,8 @@ class Machine:
                 return self.attribute(frame, value, name)
             case Choice(options):
                 return join_all([self.attribute(frame, option, name) for option in options])
+            case Tensor() if frame.tracer and freezing.is_metadata(frame, name):
+                return freezing.metadata(name)
             case Tensor():
                 return self._tensor_attribute(receiver, name)
             case Static():
@@ -610,7 +622,7 @@ class Machine:
         region = caller.region
         if region is not None:
             chain = (*region.chain, info.full_name)
-            region = Region(region.kind, region.entry, chain, region.fullgraph)
+            region = replace(region, chain=chain)
         frame = Frame(
             self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
         )
@@ -619,6 +631,8 @@ class Machine:
             return evaluate(frame, info.node.body)
         if self.watches_functions:
             frame.observe_function(info)
+        if frame.tracer:
+            freezing.in_mode_of_decorators(frame, info)
         falls = execute_block(frame, info.node.body)
         if frame.yielded:
             return Sequence(join_all(frame.yielded))
@@ -665,6 +679,7 @@ class Machine:
                     frame.module,
                     frame.function,
                     node,
+                    maker.name,
                 )
             )
         self._note_graph(maker, target, arguments)

@@ -191,6 +191,37 @@ class Call(Observation):
         self.keywords = _joined(self.keywords, keywords)
 
 
+class Freeze(enum.Enum):
+    """What a trace keeps as it was when it was made, or loses."""
+
+    DATA = "data"
+    SIZE = "size"
+    METADATA = "metadata"
+    CAST = "cast"
+    COPY = "copy"
+    MODE = "mode"
+    LOOP = "loop"
+    RESULT = "result"
+    VARIES = "varies"
+    STATE = "state"
+    EFFECT = "effect"
+    HASH = "hash"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Frozen(Observation):
+    """`node` is done once, by Python, while torch or TensorFlow traces the function.
+
+    `name` says by what (a function, a method, an attribute), `value` from what, and `outcome`
+    whether the tracer raises instead.
+    """
+
+    freeze: Freeze
+    name: str
+    outcome: str
+    value: Value
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class CompiledFunction(Observation):
     """A function that a compiler takes over: an entry, or reached from one.

@@ -7,7 +7,7 @@ them needs no framework.
 import enum
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -200,6 +200,24 @@ class Table:
     def construct(self, name: str) -> Operator | None:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
         return self._operator("constructs", name)
+
+    def lists(self, section: str, name: str) -> bool:
+        """Whether a section that is a list of names has this one."""
+        return name in self._lists(section)
+
+    @functools.cached_property
+    def _lists(self) -> "Callable[[str], frozenset[str]]":
+        return functools.cache(lambda section: frozenset(self._data.get(section, ())))
+
+    def instance(self, maker: str) -> str | None:
+        """The class of the object that a function makes, where its methods matter."""
+        found = self._data.get("instances", {}).get(maker)
+        return None if found is None else str(found)
+
+    def outcome(self, section: str, name: str, tracer: str) -> str | None:
+        """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
+        found = self._data.get(section, {}).get(name, {}).get(tracer)
+        return None if found is None else str(found)
 
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""

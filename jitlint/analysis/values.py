@@ -41,8 +41,11 @@ class Source(enum.Enum):
     """Where a Python number comes from. Tracers differ in which of them they freeze."""
 
     PYTHON = 0
-    SHAPE = 1
-    DATA = 2
+    METADATA = 1
+    """Of a tensor's dtype or device. Only torch.jit.trace and its like freeze those, and only
+    their regions tell them from other Python values."""
+    SHAPE = 2
+    DATA = 3
 
 
 class Framework(enum.Enum):

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from jitlint.analysis.observations import Operation
+from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
-from jitlint.region import RegionKind
+from jitlint.region import GRAPHS, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._once import graph_reads
 from ._stops import (
     DATA_DEPENDENT,
     Problem,
@@ -26,7 +27,7 @@ class TraceHostRead(Rule):
 
     name = "trace-host-read"
     severity = Severity.WARNING
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         region = breaking_region(operation)
@@ -44,3 +45,6 @@ class TraceHostRead(Rule):
             fix=(fix := isolated(operation, ctx)),
             no_fix_reason=None if fix else "TODO",
         )
+
+    def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
+        yield from graph_reads(frozen, ctx)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from jitlint.analysis.observations import Operation
+from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
-from jitlint.region import RegionKind
+from jitlint.region import GRAPHS, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._once import hashes
 from ._stops import (
     Problem,
     breaking_region,
@@ -24,7 +25,7 @@ class TraceUnsupportedCall(Rule):
 
     name = "trace-unsupported-call"
     severity = Severity.WARNING
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         region = breaking_region(operation)
@@ -40,3 +41,6 @@ class TraceUnsupportedCall(Rule):
             fix=(fix := isolated(operation, ctx)),
             no_fix_reason=None if fix else "TODO",
         )
+
+    def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
+        yield from hashes(frozen, ctx)
