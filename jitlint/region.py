@@ -29,7 +29,8 @@ class Region:
     """One function under one compiler.
 
     `entry` says where the region was created, as `path:line`. `chain` names the functions
-    from the entry (first) to the function that holds a finding (last).
+    from the entry (first) to the function that holds a finding (last). `fullgraph`: also
+    of an export that is strict.
     """
 
     kind: RegionKind
