@@ -263,20 +263,28 @@ def device_constructors() -> list[str]:
     return sorted(names)
 
 
-def graph_print() -> dict[str, dict[str, Any]]:
-    """The operator that prints from a graph, for the section `functions`, if there is one."""
+def tools() -> dict[str, dict[str, Any]]:
+    """What a release has for effects in a graph, for the section `functions`."""
+    import torch
+
+    known = ["torch.library.EffectType"] if hasattr(torch.library, "EffectType") else []
+    known += _graph_print()
+    return {name: {"returns": "none", "source": "measured"} for name in known}
+
+
+def _graph_print() -> list[str]:
+    """The operator that prints from a graph."""
     import torch
 
     def region(x: Any) -> Any:
-        torch._higher_order_ops.print("")
+        torch._higher_order_ops.print("a")
         return x + 1
 
     try:
         outcome = compile_region(region, torch.ones(2), fullgraph=True)
     except AttributeError:
-        return {}
-    name = "torch._higher_order_ops.print"
-    return {name: {"returns": "none", "source": "measured"}} if outcome.clean else {}
+        return []
+    return ["torch._higher_order_ops.print"] if outcome.clean else []
 
 
 def _entry(outcome: Outcome) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
-from jitlint.analysis.scope import Spelling
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import MISSING, Framework, Source, Static, Tensor
 from jitlint.finding import Fix
@@ -49,7 +49,7 @@ def printed(operation: Operation, ctx: Context) -> Fix:
     text = "".join(piece.text for piece in pieces)
     if not text:
         raise Withheld("the operator that prints from a graph prints no empty line")
-    spelling = Spelling(operation.module)
+    spelling = scope.Spelling(operation.module)
     nodes = [piece.node for piece in pieces if piece.node is not None]
     new = call.with_changes(
         func=cst.Attribute(spelling.of("_higher_order_ops"), cst.Name("print")),
@@ -138,10 +138,29 @@ def _check(node: cst.BaseExpression, operation: Operation) -> None:
                 return
             if isinstance(node, cst.Attribute) and node.attr.value in METADATA:
                 return
+            if is_number(node, operation):
+                return
     raise Withheld(
         f"the operator that prints from a graph takes text, numbers and tensors, and "
         f"`{code_of(node)}` may be something else"
     )
+
+
+SCALARS = frozenset({"int", "float", "bool", "str"})
+
+
+def is_number(node: cst.BaseExpression, operation: Operation) -> str:
+    """The type of a parameter that is declared as a number or text, and never bound anew."""
+    function = operation.function.node if operation.function is not None else None
+    if not isinstance(node, cst.Name) or not isinstance(function, cst.FunctionDef):
+        return ""
+    if node.value in scope.names_written(function.body):
+        return ""
+    for parameter in (*function.params.params, *function.params.kwonly_params):
+        if parameter.name.value == node.value and parameter.annotation is not None:
+            declared = code_of(parameter.annotation.annotation)
+            return declared if declared in SCALARS else ""
+    return ""
 
 
 def _conditions(node: cst.BaseExpression, operation: Operation) -> Iterator[str]:
