@@ -122,6 +122,7 @@ class Use(enum.Enum):
     INDEX = "index"
     CONTEXT = "context"
     STORE = "store"
+    HIDDEN = "hidden"
     ATTRIBUTE = "attribute"
 
 

@@ -59,8 +59,9 @@ class Operator:
     reading data into Python, or otherwise; `with_tensor`: when it is given a tensor.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `varies`: two calls with equal arguments give
-    different values (clocks, random numbers). `instance` is the class of the object that it
-    returns.
+    different values (clocks, random numbers). `effect` is what it does to the world outside
+    of the program: "output", "random" (a generator moves on) or "system". `exported`:
+    torch.export takes it. `instance` is the class of the object that it returns.
     """
 
     name: str
@@ -91,6 +92,8 @@ class Operator:
     with_tensor: str | None = None
     captured: bool = False
     varies: bool = False
+    effect: str | None = None
+    exported: bool = False
     instance: str | None = None
     one_argument: "Operator | None" = None
     source: str = ""
@@ -196,6 +199,22 @@ class Table:
     def read(self, attribute: str) -> Operator | None:
         """What reading an attribute of a tensor does, where it is more than that."""
         return self._operator("attribute_breaks", attribute)
+
+    def obeys_device(self, dotted: str) -> bool:
+        """Whether a function makes a tensor on the device of `with torch.device(…):`"""
+        return dotted in self._data.get("device_constructors", ())
+
+    def requires_grad(self, way: str) -> Operator | None:
+        """What it does to set the flag of a tensor by an "argument", or by the "method"."""
+        return self._operator("requires_grad", way)
+
+    def hidden_by(self, dotted: str) -> Operator | None:
+        """What calling a function does that was handed to this function or decorator."""
+        return self._operator("hiding", dotted)
+
+    def hooked(self, method: str) -> Operator | None:
+        """What calling a module does on which a hook was registered by this method."""
+        return self._operator("hooks", method)
 
     def construct(self, name: str) -> Operator | None:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
