@@ -18,6 +18,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .read_fixes.fixes import fix_for
 
 
 class TraceHostRead(Rule):
@@ -25,6 +26,7 @@ class TraceHostRead(Rule):
 
     name = "trace-host-read"
     severity = Severity.WARNING
+    fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
@@ -34,11 +36,13 @@ class TraceHostRead(Rule):
         if operation.code == DATA_DEPENDENT and is_asked(operation.node, ctx.module):
             return  # a finding of trace-branch
         code = shortened(ctx, operation.node)
+        fix, no_fix_reason = fix_for(operation, ctx)
         yield ctx.finding(
             operation.node,
             f"`{code}` reads a tensor into Python; {consequence(region)}",
             severity=severity_of(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            no_fix_reason="TODO",
+            fix=fix,
+            no_fix_reason=no_fix_reason,
         )
