@@ -16,6 +16,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .shape_fixes.fixes import fix_for
 
 
 class TraceDynamicShape(Rule):
@@ -23,6 +24,7 @@ class TraceDynamicShape(Rule):
 
     name = "trace-dynamic-shape"
     severity = Severity.WARNING
+    fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
@@ -30,11 +32,13 @@ class TraceDynamicShape(Rule):
         if region is None or problem_of(operation) is not Problem.DYNAMIC_SHAPE:
             return
         code = shortened(ctx, operation.node)
+        fix, no_fix_reason = fix_for(operation, ctx)
         yield ctx.finding(
             operation.node,
             f"the size of the result of `{code}` depends on data; {consequence(region)}",
             severity=severity_of(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            no_fix_reason="TODO",
+            fix=fix,
+            no_fix_reason=no_fix_reason,
         )

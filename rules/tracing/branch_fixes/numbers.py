@@ -16,7 +16,9 @@ NEVER_FAIL = frozenset(
 """Methods of tensors that answer for every tensor; `size` does without an argument."""
 
 
-def number_hazards(test: Observation, node: cst.BaseExpression, at: cst.CSTNode) -> frozenset[Hazard]:
+def number_hazards(
+    test: Observation, node: cst.BaseExpression, at: cst.CSTNode
+) -> frozenset[Hazard]:
     """The operations that raise for some values, each by its code."""
     found = _Finder(test, at).hazards(node)
     code = test.module.tree.code_for_node

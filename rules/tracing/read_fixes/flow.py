@@ -198,11 +198,11 @@ class Flow:
                 self.floats = self.computes = True
                 self.edits.add(call, _only_argument)
                 self._follow(call)
-            case ("max" | "min"), [first, second]:
+            case (("max" | "min"), [first, second]):
                 self._extreme(name, second if first is node else first, node, call)
-            case ("int" | "range" | "slice"), _:
+            case (("int" | "range" | "slice"), _):
                 raise Withheld(uses.SIZE)
-            case ("str" | "repr" | "format" | "print"), _:
+            case (("str" | "repr" | "format" | "print"), _):
                 raise Withheld(uses.SHOWN)
             case _:
                 raise self._passed(call)

@@ -97,7 +97,7 @@ def meet(number: Kept, category: Category, partner: Kept, proven: Proven, wide: 
             return Meeting(tuple(_has_dimension(partner)))
         case Category.FLOATING, Category.WHOLE | Category.BOOL:
             return Meeting(cast=True)
-        case (Category.FLOATING | Category.OPEN), _:
+        case ((Category.FLOATING | Category.OPEN), _):
             return Meeting((*_is_floating(partner), *_has_dimension(partner)))
     if wide:
         return Meeting((*_is_floating(partner), *_has_dimension(partner)))

@@ -45,7 +45,9 @@ def read_of(node: cst.CSTNode, observation: Observation) -> Read | None:
             function, value = observation.value_of(func), observation.value_of(tensor)
             if isinstance(function, External) and isinstance(value, Tensor):
                 conversion = CONVERSIONS.get(function.name)
-                return None if conversion is None else _checked(Read(node, tensor, conversion), value)
+                return (
+                    None if conversion is None else _checked(Read(node, tensor, conversion), value)
+                )
     return None
 
 

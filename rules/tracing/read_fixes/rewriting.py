@@ -25,14 +25,14 @@ class Edits:
 
     def replacements(self) -> dict[cst.CSTNode, cst.CSTNode]:
         """The outermost expressions and what stands there instead."""
-        return {node: self._rewritten(node) for node in self._outermost()}
+        return {node: self.rewritten(node) for node in self._outermost()}
 
     def _outermost(self) -> Iterator[cst.CSTNode]:
         for node in self._edits:
             if not any(each in self._edits for each in ancestors_of(node, self._module)):
                 yield node
 
-    def _rewritten(self, node: cst.CSTNode) -> cst.CSTNode:
+    def rewritten(self, node: cst.CSTNode) -> cst.CSTNode:
         new = node.visit(_Rewriter(self._edits))
         assert isinstance(new, cst.CSTNode)
         return new

@@ -8,7 +8,7 @@ import libcst as cst
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
-from jitlint.analysis.values import Function, Tensor
+from jitlint.analysis.values import Function
 from jitlint.finding import Fix
 from jitlint.rule import Context
 
@@ -37,6 +37,9 @@ def kept_as_tensor(operation: Operation, ctx: Context) -> Fix:
     flow.start(read)
     return _Removal(operation, describer, flow).fix()
 
+
+Step = tuple[str, tuple[cst.BaseExpression, ...]]
+"""A method and its arguments."""
 
 FIXERS: tuple[Callable[[Operation, Context], Fix], ...] = (kept_as_tensor,)
 
@@ -131,7 +134,11 @@ class _Removal:
         own = kept(self.describer, read.tensor).category(self.proven)
         if read.conversion is Conversion.INT and own not in (Category.WHOLE, Category.BOOL):
             self._require(f"`{self._code(read.tensor)}` is finite")
-        if read.conversion is Conversion.FLOAT and own is Category.UNKNOWN and not self._is_wide(read):
+        if (
+            read.conversion is Conversion.FLOAT
+            and own is Category.UNKNOWN
+            and not self._is_wide(read)
+        ):
             self._require(f"`{self._code(read.tensor)}` is floating")
 
     # -- the new code ----------------------------------------------------------------------
@@ -144,33 +151,37 @@ class _Removal:
             call = cst.ensure_type(new, cst.Call)
             inner = call.args[0].value if not is_method else _receiver(call)
             result = parenthesized(inner) if steps else inner
-            for name, *arguments in steps:
+            for name, arguments in steps:
                 result = method(result, name, *arguments)
             return result if steps or is_method else parenthesized(result)
 
         self.flow.edits.add(read.node, tensor)
 
-    def _steps(self, read: Read, cast: bool) -> "Iterator[tuple[str, *tuple[cst.BaseExpression, ...]]]":
+    def _steps(self, read: Read, cast: bool) -> Iterator[Step]:
         """The methods that make of the tensor what the number was."""
         tensor = kept(self.describer, read.tensor)
         profile = tensor.profile
         if profile is None or profile.sources:
-            yield ("detach",)
+            yield "detach", ()
         if (profile is None or not profile.fresh) and self._may_change():
-            yield ("clone",)
+            yield "clone", ()
         if tensor.rank != 0:
-            yield ("reshape", cst.Tuple([]))
-        own = tensor.category(self.proven)
-        if read.conversion is Conversion.INT and not tensor.is_int64:
-            yield ("long",)
+            yield "reshape", (cst.Tuple([]),)
+        is_int = read.conversion is Conversion.INT
+        if is_int and not tensor.is_int64:
+            yield "long", ()
         if cast:
             default = scope.Spelling(self.operation.module).of("get_default_dtype")
-            yield ("to", cst.Call(default))
+            yield "to", (cst.Call(default),)
         elif self._is_wide(read):
-            yield ("double",)
-        elif self.flow.computes and own is Category.WHOLE and not tensor.is_int64:
-            if read.conversion is not Conversion.INT:
-                yield ("long",)
+            yield "double", ()
+        elif self._outgrows(tensor) and not is_int:
+            yield "long", ()
+
+    def _outgrows(self, tensor: Kept) -> bool:
+        """Whether Python computes with larger whole numbers than the tensor may hold."""
+        is_whole = tensor.category(self.proven) in (Category.WHOLE, Category.BOOL)
+        return self.flow.computes and is_whole and not tensor.is_int64
 
     def _may_change(self) -> bool:
         """Whether something may write into the tensor before the number is used."""
