@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jitlint.analysis.extract_arguments import evaluate, plain_calls, time_limit, working
+from jitlint.analysis.extract_arguments import (
+    SECONDS_TO_COMPILE,
+    evaluate,
+    plain_calls,
+    time_limit,
+    working,
+)
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_standard import (
     LIBRARY,
@@ -153,9 +159,11 @@ def _returns_manager(subject: Subject, text: str) -> bool:
     return False
 
 
-def _compile(region: Callable[[Manager, bool], Outcome], manager: Manager, *, fullgraph: bool = False) -> Outcome:
+def _compile(
+    region: Callable[[Manager, bool], Outcome], manager: Manager, *, fullgraph: bool = False
+) -> Outcome:
     try:
-        with time_limit(5):
+        with time_limit(SECONDS_TO_COMPILE):
             return region(manager, fullgraph)
     except TimeoutError:
         return Outcome(failed=True)

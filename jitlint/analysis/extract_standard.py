@@ -24,6 +24,7 @@ import inspect
 import itertools
 import os
 import re
+import sys
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jitlint.analysis.extract_arguments import (
+    SECONDS_TO_COMPILE,
     evaluate,
     inside_calls,
     plain_calls,
@@ -205,7 +207,9 @@ def _measure(chosen: list[Subject], found: dict[str, Found]) -> None:
     others = [subject for subject in chosen if not STATEFUL.search(subject.attribute)]
     for subjects, at_once in ((others, AT_ONCE), (alone, 1)):
         for subject, seen in in_processes(measure, subjects, at_once):
-            if seen is not None:
+            if seen is None:
+                print(f"{subject.name} ended its process", file=sys.stderr)
+            else:
                 found[subject.name] = seen
 
 
@@ -237,18 +241,12 @@ def subjects() -> Iterator[Subject]:
 
 
 def public(module_name: str) -> Iterator[tuple[str, Any]]:
-    module = importlib.import_module(module_name) if module_name in _imported() else None
+    module = sys.modules.get(module_name)
     listed = getattr(module, "__all__", ())
     for name in sorted({*listed, *(name for name in dir(module) if name[0] != "_")}):
         value = getattr(module, name, None)
         if isinstance(value, TYPES) and (name in listed or _is_at_home(value, module_name)):
             yield name, value
-
-
-def _imported() -> set[str]:
-    import sys
-
-    return set(sys.modules)
 
 
 def _is_at_home(value: Any, module_name: str) -> bool:
@@ -314,7 +312,8 @@ def measure(subject: Subject) -> Found | None:
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
-    if _note_break(entry, "breaks", "captured", subject, spread(texts, SAMPLES)):
+    plain = [text for text in texts if "iter(" not in text]
+    if _note_break(entry, "breaks", "captured", subject, spread(plain, SAMPLES)):
         return found
     for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
         texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
@@ -385,7 +384,7 @@ def compile_call(
 
     chosen = region_of_tensors if computed else region
     try:
-        with time_limit(5):
+        with time_limit(SECONDS_TO_COMPILE):
             return compile_region(chosen, torch.ones(2), args, kwargs, fullgraph=fullgraph)
     except (TimeoutError, SystemExit):
         return Outcome(failed=True)
@@ -473,7 +472,7 @@ def _differ(value: Any, other: Any) -> bool:
         return not torch.equal(value, other)
     if isinstance(value, list | tuple) and len(value) == len(other):
         return any(itertools.starmap(_differ, zip(value, other, strict=True)))
-    comparable = type(value).__eq__ != object.__eq__
+    comparable = type(value).__eq__ != object.__eq__ and not isinstance(value, dict)
     return comparable and value == value and value != other
 
 
