@@ -48,7 +48,7 @@ def breaking_region(operation: Operation) -> Region | None:
         return None
     if operation.default_mode is not None:
         return operation.default_mode
-    if operation.operator.captured:
+    if operation.captured:
         return None
     exported = operation.regions.get(RegionKind.EXPORT)
     if exported is not None and operation.operator.exported and not exported.fullgraph:
