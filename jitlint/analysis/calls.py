@@ -12,7 +12,7 @@ from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
-from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls
+from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
@@ -239,6 +239,7 @@ def _call_module(
         return value
     operator = frame.machine.table_of(instance.name).module(instance.name)
     if operator is not None:
+        frame.observe_operation(node, operator, Use.CALL, arguments.positional, arguments.keywords)
         shapes_of_operators.check(frame, operator, arguments, node)
         result = operator_result(operator, instance.name, arguments)
         return shapes_of_operators.behind_layer(operator, result, arguments)
@@ -335,6 +336,40 @@ def _device(value: Value) -> str | None:
 
 def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     """Call a name of a library."""
+    result = _result_of_external(frame, name, arguments, node)
+    if frame.region is None or frame.machine.log.is_tested(node):
+        return result
+    operator = function_of(frame, name, arguments)
+    frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
+    return _read_by(result, node)
+
+
+def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | None:
+    """The row of a function of a library; of a conversion, that of the special method."""
+    machine = frame.machine
+    special = CONVERSIONS.get(name)
+    if special is not None and is_tensor(_first(arguments)):
+        return machine.torch.method(special)
+    operator = machine.table_of(name).function(name) or machine.torch.standard(name)
+    if operator is not None and operator.one_argument and len(arguments.all()) == 1:
+        return operator.one_argument
+    return operator
+
+
+CONVERSIONS = {f"builtins.{name}": f"__{name}__" for name in ("bool", "int", "float", "complex")}
+"""The special methods by which builtins read a tensor."""
+
+
+def _read_by(value: Value, node: cst.CSTNode) -> Value:
+    """A value that was read out of a tensor knows by which call."""
+    if isinstance(value, Static) and value.read is not None and value.read.node is None:
+        return replace(value, read=replace(value.read, node=node))
+    return value
+
+
+def _result_of_external(
+    frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
     handler = HANDLERS.get(name)
     if handler is not None:
         return handler(frame, name, arguments, node)
@@ -348,7 +383,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
-        return UNKNOWN
+        return _result_of_standard(frame, name, arguments)
     result = operator_result(operator, name, arguments)
     if table.framework != Framework.TORCH.value:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -358,6 +393,23 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
+
+
+def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
+    """What the standard library returns, as far as it matters: an object, or a number."""
+    operator = frame.machine.torch.standard(name)
+    if operator is not None and operator.instance is not None:
+        return ExternalInstance(operator.instance)
+    if not name.startswith("math."):
+        return UNKNOWN
+    if is_tensor(_first(arguments)):
+        code = "" if operator is None else operator.with_tensor or ""
+        return Static(source=Source.DATA, read=Read(name, code))
+    numbers = [value for value in arguments.all() if isinstance(value, Static)]
+    if not numbers:
+        return STATIC
+    source, read = provenance(*numbers)
+    return Static(source=source, read=read)
 
 
 def _of_framework(value: Value, framework: Framework) -> Value:
@@ -420,7 +472,7 @@ def call_method(
                 return NONE
             if name == "get_shape":
                 return frame.machine.attribute(frame, receiver, "shape")
-            return _tensor_method(frame, receiver, name, arguments)
+            return _tensor_method(frame, receiver, name, arguments, node)
         case Static():
             return _static_method(receiver, name)
         case Tuple() | Sequence():
@@ -442,13 +494,23 @@ def call_method(
         case Exported():
             return receiver if name in ("module", "run_decompositions") else UNKNOWN
         case Unknown():
-            return _unknown_method(frame, receiver, name, arguments)
+            return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
 
 
-def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Arguments) -> Value:
+def _tensor_method(
+    frame: Frame, receiver: Tensor, name: str, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
     table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
     operator = table.method(name)
+    given = arguments.after(receiver)
+    frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    return _read_by(_result_of_method(frame, receiver, name, arguments, operator), node)
+
+
+def _result_of_method(
+    frame: Frame, receiver: Tensor, name: str, arguments: Arguments, operator: Operator | None
+) -> Value:
     if operator is None:
         if receiver.framework is not Framework.NUMPY:
             return UNKNOWN
@@ -585,6 +647,9 @@ def _inherited_method(
 ) -> Value:
     """A method that an object of a project class has from a class of a library."""
     machine = frame.machine
+    classes = [*machine.external_bases(receiver.cls)]
+    classes += ["torch.nn.Module"] if machine.is_module(receiver.cls) else []
+    _observe_method(frame, classes, receiver, name, arguments, node)
     match name:
         case "register_buffer" | "register_parameter" | "add_state":
             machine.register(receiver, arguments)
@@ -606,6 +671,23 @@ def _inherited_method(
     return UNKNOWN
 
 
+def _observe_method(
+    frame: Frame,
+    classes: Iterable[str],
+    receiver: Value,
+    name: str,
+    arguments: Arguments,
+    node: cst.BaseExpression,
+) -> Operator | None:
+    """The row of a method that an object has from one of these classes; the log is told."""
+    table = frame.machine.torch
+    found = (table.standard(f"{cls}.{name}") for cls in classes)
+    operator = next(filter(None, found), None)
+    given = arguments.after(receiver)
+    frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    return operator
+
+
 def _module_method(
     frame: Frame,
     receiver: ExternalInstance,
@@ -613,6 +695,9 @@ def _module_method(
     arguments: Arguments,
     node: cst.BaseExpression,
 ) -> Value:
+    classes = [receiver.name]
+    classes += ["torch.nn.Module"] if frame.machine.torch.module(receiver.name) else []
+    method = _observe_method(frame, classes, receiver, name, arguments, node)
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
@@ -628,17 +713,23 @@ def _module_method(
             return Tuple(receiver.children)
         case "parameters":
             return Sequence(Tensor(grad=True))
-    return receiver if name in KEEPS_MODULE else UNKNOWN
+    if name in KEEPS_MODULE:
+        return receiver
+    if method is not None and method.instance is not None:
+        return ExternalInstance(method.instance)
+    return UNKNOWN
 
 
-def _unknown_method(frame: Frame, receiver: Value, name: str, arguments: Arguments) -> Value:
+def _unknown_method(
+    frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
     """A method that only tensors have says that its receiver is one."""
     table = frame.machine.torch
     if name == "size":
         return SHAPE if arguments.positional else Sequence(SHAPE)
     if table.is_tensor_only(name):
         tensor = ASSUMED_TENSOR if name in ARRAY_METHODS else TENSOR
-        return _tensor_method(frame, tensor, name, arguments)
+        return _tensor_method(frame, tensor, name, arguments, node)
     return _unknown_callee(arguments)
 
 
@@ -745,6 +836,9 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     shapes.used(frame, node, *arguments.positional)
+    for bound in filter(is_tensor, arguments.positional):
+        row = frame.machine.torch.method("__index__")
+        frame.observe_operation(node, row, Use.CONVERSION, (bound,))
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest, varies=True))

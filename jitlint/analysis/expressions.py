@@ -10,7 +10,7 @@ import libcst as cst
 
 from jitlint.analysis import narrowing, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
-from jitlint.analysis.observations import Construct
+from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary, compare, provenance
 from jitlint.analysis.values import (
     BOOL_TENSOR,
@@ -22,6 +22,7 @@ from jitlint.analysis.values import (
     UNKNOWN,
     Class,
     Dict,
+    ExternalInstance,
     Framework,
     Function,
     Instance,
@@ -184,7 +185,10 @@ def _concatenated(frame: Frame, node: cst.ConcatenatedString) -> Value:
 def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
-            evaluate(frame, part.expression)
+            value = evaluate(frame, part.expression)
+            if is_tensor(value):
+                row = frame.machine.torch.construct("format_tensor")
+                frame.observe_operation(part.expression, row, Use.FORMAT, (value,))
     return STATIC
 
 
@@ -452,14 +456,18 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
     if path is not None and path in frame.variables:
         return frame.variables[path]
     receiver = evaluate(frame, node.value)
+    if is_tensor(receiver):
+        row = frame.machine.torch.read(node.attr.value)
+        frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
     return frame.machine.attribute(frame, receiver, node.attr.value)
 
 
 def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     container = evaluate(frame, node.value)
-    index = [_index(frame, element.slice) for element in node.slice]
+    index = evaluate_index(frame, node)
     if isinstance(container, Optional):
         container = container.value
+    _observe_index(frame, node, container, index)
     match container:
         case Tensor():
             item = _tensor_item(container, index)
@@ -486,6 +494,11 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     return frame.machine.external_item(container, index)
 
 
+def evaluate_index(frame: Frame, node: cst.Subscript) -> list[Value | None]:
+    """The values of the indices of a subscript."""
+    return [_index(frame, element.slice) for element in node.slice]
+
+
 def _index(frame: Frame, node: cst.BaseSlice) -> Value | None:
     """The value of an index; None for a slice."""
     if isinstance(node, cst.Index):
@@ -493,8 +506,33 @@ def _index(frame: Frame, node: cst.BaseSlice) -> Value | None:
     if isinstance(node, cst.Slice):
         for bound in (node.lower, node.upper, node.step):
             if bound is not None:
-                evaluate(frame, bound)
+                _observe_number(frame, bound, evaluate(frame, bound))
     return None
+
+
+def _observe_number(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
+    """Python asks a tensor for a number: a bound of a slice, an index of a list."""
+    if is_tensor(value):
+        row = frame.machine.torch.method("__index__")
+        frame.observe_operation(node, row, Use.CONVERSION, (value,))
+
+
+def _observe_index(
+    frame: Frame, node: cst.Subscript, container: Value, index: list[Value | None]
+) -> None:
+    """Tell the log of an index that depends on data: a mask of a tensor, a tensor of a list."""
+    if isinstance(container, Tensor) and any(map(_is_mask, index)):
+        row = frame.machine.torch.construct("index_by_mask")
+        masks = [value for value in index if value is not None]
+        frame.observe_operation(node, row, Use.INDEX, (container, *masks))
+    elif isinstance(container, Tuple | Sequence | ExternalInstance):
+        for element, value in zip(node.slice, index, strict=True):
+            if isinstance(element.slice, cst.Index) and value is not None:
+                _observe_number(frame, element.slice.value, value)
+
+
+def _is_mask(value: Value | None) -> bool:
+    return isinstance(value, Tensor) and value.is_bool is True
 
 
 def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:

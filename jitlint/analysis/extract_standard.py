@@ -5,11 +5,10 @@ Section `standard` of a table: full dotted name -> entry. A name is that of a fu
 ("datetime.datetime.now"), or of a method of an object ("logging.Logger.info") which was
 made outside the region. An entry holds what there is to say of
 
-- `breaks`: the break that every call causes whose result is not used; `captured` (tried for
-  torch): not with `fullgraph=True`;
+- `breaks`: the break that every call causes whose result is not used;
 - `with_tensor`: the break when a tensor is among the arguments, and `with_tensor_inside`:
-  in a list among them, of a call which breaks nothing without; with
-  `with_tensor_captured` and `with_tensor_inside_captured`;
+  in a list among them, of a call which breaks nothing without;
+- `captured`: that break does not happen with `fullgraph=True` (tried for torch and tensors);
 - `instance`: the class of the result, where that has methods of its own;
 - `varies`: two calls with equal arguments in one process give different values;
 - `source`: "measured".
@@ -313,45 +312,32 @@ def measure(subject: Subject) -> Found | None:
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
     plain = [text for text in texts if "iter(" not in text]
-    if _note_break(entry, "breaks", "captured", subject, spread(plain, SAMPLES)):
-        return found
-    for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
-        texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
-        chosen = spread(texts, TENSOR_SAMPLES)
-        _note_break(entry, field, f"{field}_captured", subject, chosen, computed=True)
+    breaks = {"breaks": _common_break(subject, spread(plain, SAMPLES))}
+    if breaks["breaks"] is None:
+        for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
+            texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
+            chosen = spread(texts, TENSOR_SAMPLES)
+            breaks[field] = _common_break(subject, chosen, computed=True)
+    seen = {field: common for field, common in breaks.items() if common is not None}
+    entry.update({field: identifier for field, (identifier, _) in seen.items()})
+    if seen and all(captured for _, captured in seen.values()):
+        entry["captured"] = True
     return found
-
-
-def _note_break(
-    entry: dict[str, Any],
-    field: str,
-    captured_field: str,
-    subject: Subject,
-    texts: list[str],
-    *,
-    computed: bool = False,
-) -> bool:
-    identifier, captured = _common_break(subject, texts, computed=computed)
-    if identifier:
-        entry[field] = identifier
-        if captured:
-            entry[captured_field] = True
-    return identifier is not None
 
 
 def _common_break(
     subject: Subject, texts: list[str], *, computed: bool = False
-) -> tuple[str | None, bool]:
+) -> tuple[str, bool] | None:
     """The first break where every call breaks, and whether most pass with fullgraph."""
     broken = []
     for text in texts:
         outcome = compile_call(subject, text, computed=computed)
         if outcome.clean:
-            return None, False
+            return None
         if outcome.identifier:
             broken.append((text, outcome.identifier))
     if not broken or not any(_arguments_are_clean(text) for text, _ in broken):
-        return None, False
+        return None
     if not (computed or subject.of_torch):
         return broken[0][1], False
     clean = [

@@ -31,8 +31,9 @@ from jitlint.analysis.extract_kinds import (
 from jitlint.analysis.extract_modules import modules
 from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
-from jitlint.analysis.extract_registry import graph_breaks, skipped
+from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
+from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import standard
 from jitlint.analysis.extract_stores import attribute_breaks, stores
 from jitlint.analysis.extract_stubs import read_attributes
@@ -46,7 +47,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
     "constructs": lambda table: {"constructs": constructs()},
-    "graph_breaks": lambda table: {"graph_breaks": graph_breaks()},
+    "graph_breaks": lambda table: {"graph_breaks": registry()},
     "skipped": lambda table: {"skipped": skipped()},
 }
 """Sections that are extracted apart from the operators, from the table as far as it is known."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jitlint.analysis.observations import MAX_MOMENTS, Construct, LostShape, ProgramCalls, SizeUse
+from jitlint.analysis.observations import (
+    MAX_MOMENTS,
+    Construct,
+    LostShape,
+    ProgramCalls,
+    SizeUse,
+    Use,
+)
+from jitlint.analysis.tables import Operator
 from jitlint.analysis.values import (
     MISSING,
     BoundMethod,
@@ -72,6 +80,22 @@ class Frame:
         test = self.machine.log.truth_test(node, construct, owner, self.module, self.function)
         test.see(value, self.guards > 0)
         test.reached(self.region, self.moment())
+
+    def observe_operation(
+        self,
+        node: cst.CSTNode,
+        operator: Operator | None,
+        use: Use,
+        operands: Iterable[Value] = (),
+        keywords: Variables | None = None,
+    ) -> None:
+        """Tell the log that compiled code uses an operator that a compiler may stop at."""
+        if operator is None or not operator.is_notable or self.region is None or self.silent:
+            return
+        log = self.machine.log
+        operation = log.operation(node, operator, use, self.module, self.function)
+        operation.see(tuple(operands), keywords or {}, self.guards > 0)
+        operation.reached(self.region, self.moment())
 
     def observe_call(
         self, node: cst.Call, callee: Value, positional: Iterable[Value], keywords: Variables

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
-from jitlint.analysis.values import UNKNOWN, Loss, Tensor, Value, join, join_all
+from jitlint.analysis.operators import leaves_of
+from jitlint.analysis.tables import Operator
+from jitlint.analysis.values import UNKNOWN, Loss, Tensor, Value, is_tensor, join, join_all
 from jitlint.project.modules import FunctionInfo, Module
 from jitlint.region import Region, RegionKind
 
@@ -58,7 +60,8 @@ class Observation:
 
     `function` is the function in which `node` stands (None in a module body). `regions`
     holds the first region of each kind that reached it, and is empty for code that runs in
-    Python only; `fullgraph`: one of them is compiled with it.
+    Python only; `fullgraph`: one of them is compiled with it; `default_mode` is the first
+    `compile` region that is not.
     """
 
     node: cst.CSTNode
@@ -66,6 +69,7 @@ class Observation:
     function: FunctionInfo | None
     regions: dict[RegionKind, Region] = field(default_factory=dict)
     fullgraph: bool = False
+    default_mode: Region | None = None
     moments: "list[Moment]" = field(default_factory=list)
 
     @property
@@ -77,6 +81,8 @@ class Observation:
         if region is not None:
             self.regions.setdefault(region.kind, region)
             self.fullgraph = self.fullgraph or region.fullgraph
+            if region.kind is RegionKind.COMPILE and not region.fullgraph:
+                self.default_mode = self.default_mode or region
         if len(self.moments) < MAX_MOMENTS:
             self.moments.append(moment)
 
@@ -107,6 +113,61 @@ class TruthTest(Observation):
         self.guarded = self.guarded and guarded
 
 
+class Use(enum.Enum):
+    """How a program gets at an operator."""
+
+    CALL = "call"
+    CONVERSION = "conversion"
+    FORMAT = "format"
+    INDEX = "index"
+    CONTEXT = "context"
+    STORE = "store"
+    ATTRIBUTE = "attribute"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Operation(Observation):
+    """A compiler may stop at `node`, or freeze it: a table has a row that says so.
+
+    `operands` are what the operator is given (a method's receiver first) and `keywords`, as
+    joins over all contexts. `guarded`: as in `TruthTest`.
+    """
+
+    node: cst.CSTNode
+    operator: Operator
+    use: Use
+    operands: tuple[Value, ...] = ()
+    keywords: dict[str, Value] = field(default_factory=dict)
+    guarded: bool = True
+
+    @property
+    def given(self) -> Iterator[Value]:
+        """The operands, and what is in those that are containers."""
+        return leaves_of([*self.operands, *self.keywords.values()])
+
+    @property
+    def code(self) -> str | None:
+        """The id of the graph break in default mode; None if there is none."""
+        operator = self.operator
+        if operator.with_tensor and any(is_tensor(value) for value in self.given):
+            return operator.with_tensor
+        return operator.reads or operator.breaks
+
+    def see(self, operands: tuple[Value, ...], keywords: dict[str, Value], guarded: bool) -> None:
+        self.guarded = self.guarded and guarded
+        if self.is_new:
+            self.operands, self.keywords = operands, dict(keywords)
+            return
+        self.operands = tuple(join(a, b) for a, b in zip(self.operands, operands, strict=False))
+        self.keywords = _joined(self.keywords, keywords)
+
+
+def _joined(known: dict[str, Value], given: dict[str, Value]) -> dict[str, Value]:
+    return known | {
+        name: join(known[name], value) if name in known else value for name, value in given.items()
+    }
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Call(Observation):
     """A call of a kernel, or of a function that a rule watches (`Rule.watches`).
@@ -127,9 +188,7 @@ class Call(Observation):
         self.positional = tuple(
             join(a, b) for a, b in zip(self.positional, positional, strict=False)
         )
-        for name, value in keywords.items():
-            known = self.keywords.get(name)
-            self.keywords[name] = value if known is None else join(known, value)
+        self.keywords = _joined(self.keywords, keywords)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -191,6 +250,7 @@ class Log:
         self._tests: dict[cst.CSTNode, TruthTest] = {}
         self._calls: dict[cst.CSTNode, Call] = {}
         self._functions: dict[cst.CSTNode, CompiledFunction] = {}
+        self._operations: dict[tuple[cst.CSTNode, str], Operation] = {}
         self._others: dict[tuple[type[Observation], cst.CSTNode], Observation] = {}
 
     def truth_test(
@@ -222,6 +282,25 @@ class Log:
             self._calls[node] = Call(node=node, callee=callee, module=module, function=function)
         return self._calls[node]
 
+    def is_tested(self, node: cst.CSTNode) -> bool:
+        """Whether `node` was seen to be tested for truth."""
+        return node in self._tests
+
+    def operation(
+        self,
+        node: cst.CSTNode,
+        operator: Operator,
+        use: Use,
+        module: Module,
+        function: FunctionInfo | None,
+    ) -> Operation:
+        key = node, operator.name
+        if key not in self._operations:
+            self._operations[key] = Operation(
+                node=node, operator=operator, use=use, module=module, function=function
+            )
+        return self._operations[key]
+
     def compiled(self, node: cst.FunctionDef, function: FunctionInfo) -> CompiledFunction:
         if node not in self._functions:
             self._functions[node] = CompiledFunction(
@@ -231,6 +310,7 @@ class Log:
 
     def __iter__(self) -> Iterator[Observation]:
         yield from self._tests.values()
+        yield from self._operations.values()
         yield from self._calls.values()
         yield from self._functions.values()
         yield from self._others.values()

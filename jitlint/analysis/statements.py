@@ -10,9 +10,14 @@ import libcst as cst
 
 from jitlint.analysis import shapes
 from jitlint.analysis.annotations import annotated_value
-from jitlint.analysis.expressions import branch, evaluate, evaluate_target_path
+from jitlint.analysis.expressions import (
+    branch,
+    evaluate,
+    evaluate_index,
+    evaluate_target_path,
+)
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
-from jitlint.analysis.observations import Construct
+from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary
 from jitlint.analysis.values import (
     MAX_ITEMS,
@@ -21,6 +26,8 @@ from jitlint.analysis.values import (
     UNKNOWN,
     Class,
     Dict,
+    External,
+    ExternalInstance,
     Function,
     Instance,
     Sequence,
@@ -102,6 +109,9 @@ def _bind_starred(
 
 def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
     receiver = evaluate(frame, target.value)
+    if is_tensor(receiver):
+        row = frame.machine.torch.store(target.attr.value)
+        frame.observe_operation(target, row, Use.STORE, (receiver, value))
     if isinstance(receiver, Instance):
         frame.machine.store_attribute(receiver.cls, target.attr.value, value)
     path = evaluate_target_path(target)
@@ -111,7 +121,7 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
 
 def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
-    evaluate(frame, target)
+    evaluate_index(frame, target)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -379,10 +389,19 @@ def _try(frame: Frame, node: cst.Try) -> bool:
 def _with(frame: Frame, node: cst.With) -> bool:
     for item in node.items:
         context = evaluate(frame, item.item)
+        _observe_context(frame, item.item, context)
         if item.asname is not None:
             entered = frame.machine.entered(frame, context, item.item)
             bind(frame, item.asname.name, entered)
     return execute_block(frame, node.body)
+
+
+def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> None:
+    """Tell the log of a context manager that is entered."""
+    entered = evaluate(frame, node.func) if isinstance(node, cst.Call) else context
+    if isinstance(entered, External | ExternalInstance):
+        row = frame.machine.torch.context(entered.name)
+        frame.observe_operation(node, row, Use.CONTEXT)
 
 
 def _match(frame: Frame, node: cst.Match) -> bool:

@@ -56,7 +56,14 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise.
+    reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
+    `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
+    outside of the region is entered; `input` and `intermediate`: when the attribute is one of
+    an argument of the region, or of a tensor made there.
+    `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
+    read and of a size that depends on data. `varies`: two calls with equal arguments give
+    different values (clocks, random numbers). `instance` is the class of the object that it
+    returns.
     """
 
     name: str
@@ -84,8 +91,21 @@ class Operator:
     shape_argument: int | None = None
     reads: str | None = None
     breaks: str | None = None
+    with_tensor: str | None = None
+    with_tensor_inside: str | None = None
+    held: str | None = None
+    input: str | None = None
+    intermediate: str | None = None
+    captured: bool = False
+    varies: bool = False
+    instance: str | None = None
     one_argument: "Operator | None" = None
     source: str = ""
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether a compiler may stop at it, or freeze what it returns."""
+        return bool(self.breaks or self.reads or self.with_tensor or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""
@@ -96,6 +116,21 @@ class Operator:
         if self.dtype == "float":
             return first if first is not None and first.startswith("float") else None
         return self.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """One entry of the framework's registry of graph breaks.
+
+    Texts are templates: `{fn}` stands for what the message names. `raised`: some line of
+    this release causes it.
+    """
+
+    id: str
+    type: str
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    raised: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +144,11 @@ class Table:
     version: str
     exact: bool
     _data: Mapping[str, Any]
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """A section as it is written, of a table that is not about results of functions."""
+        section: Mapping[str, Any] = self._data[name]
+        return section
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -139,6 +179,35 @@ class Table:
         """What calling an instance of a class of `torch.nn` returns."""
         return self._operator("modules", dotted)
 
+    def graph_break(self, identifier: str) -> GraphBreak | None:
+        entry = self._data.get("graph_breaks", {}).get(identifier)
+        return None if entry is None else _graph_break(identifier, entry)
+
+    def graph_breaks(self) -> list[GraphBreak]:
+        """The registry, sorted by identifier; empty if the release has none."""
+        entries = self._data.get("graph_breaks", {})
+        return [_graph_break(identifier, entries[identifier]) for identifier in sorted(entries)]
+
+    def standard(self, dotted: str) -> Operator | None:
+        """A function of the standard library, or the method of an object of a class."""
+        return self._operator("standard", dotted)
+
+    def context(self, dotted: str) -> Operator | None:
+        """What entering a context manager does."""
+        return self._operator("contexts", dotted)
+
+    def store(self, attribute: str) -> Operator | None:
+        """What storing an attribute of a tensor does."""
+        return self._operator("stores", attribute)
+
+    def read(self, attribute: str) -> Operator | None:
+        """What reading an attribute of a tensor does, where it is more than that."""
+        return self._operator("attribute_breaks", attribute)
+
+    def construct(self, name: str) -> Operator | None:
+        """What a construct of Python does to a tensor, such as "index_by_mask"."""
+        return self._operator("constructs", name)
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only
@@ -152,7 +221,7 @@ class Table:
         return {}
 
     def _operator(self, section: str, name: str) -> Operator | None:
-        entries = self._data[section]
+        entries = self._data.get(section, {})
         entry = entries.get(name)
         if entry is None:
             name = self._data["aliases"].get(name, name)
@@ -171,7 +240,7 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
     alone = fields.pop("one_argument", None)
     return Operator(
         name=name,
-        returns=_kind(fields.pop("returns")),
+        returns=_kind(fields.pop("returns", None)),
         with_dim=_kind(fields.pop("with_dim", None)),
         with_flags=MappingProxyType({flag: Returns(kind) for flag, kind in flags.items()}),
         one_argument=None if alone is None else _operator(name, alone),
@@ -179,6 +248,10 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         is_bool=fields.pop("bool", False),
         **fields,
     )
+
+
+def _graph_break(identifier: str, entry: dict[str, Any]) -> GraphBreak:
+    return GraphBreak(identifier, **{**entry, "hints": tuple(entry["hints"])})
 
 
 def _structure(found: Any) -> "Structure | None":

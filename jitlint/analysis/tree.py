@@ -1,6 +1,6 @@
 """In what the nodes of a tree stand; LibCST nodes do not know."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import libcst as cst
@@ -17,3 +17,11 @@ def parents_of(module: cst.Module) -> Mapping[cst.CSTNode, cst.CSTNode]:
             parents[child] = node
             pending.append(child)
     return parents
+
+
+def ancestors_of(node: cst.CSTNode, module: cst.Module) -> Iterator[cst.CSTNode]:
+    """What a node stands in, from the inside out."""
+    parents = parents_of(module)
+    while node in parents:
+        node = parents[node]
+        yield node

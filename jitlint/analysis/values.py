@@ -55,11 +55,12 @@ class Framework(enum.Enum):
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
     graph break that the read causes ("" where it causes none). `loss`: a size was read of a
-    shape that this call has lost."""
+    shape that this call has lost; `node` is the call that reads."""
 
     operator: str
     code: str = ""
     loss: "Loss | None" = None
+    node: "cst.CSTNode | None" = field(default=None, compare=False)
 
 
 class Size(enum.Enum):

@@ -10,11 +10,11 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
-DATA_DEPENDENT = "GB0033"
-"""The id of operators that return a Python value which nothing can capture as a symbol."""
 
 
 class TraceBranch(Rule):
@@ -68,12 +68,15 @@ class TraceBranch(Rule):
     severity = Severity.WARNING
     fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    covers = frozenset(construct.code for construct in Construct)
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
-        region = _stopped_by(test)
+        region = _stopped_by(test, ctx)
         if region is None:
             return
         fix, no_fix_reason = fix_for(test, ctx)
+        if fix is None and (fix := isolated(test, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),
@@ -85,23 +88,24 @@ class TraceBranch(Rule):
         )
 
 
-def _stopped_by(test: TruthTest) -> Region | None:
+def _stopped_by(test: TruthTest, ctx: Context) -> Region | None:
     """The first region that stops at the test, or freezes it; None if all go through."""
     for kind, region in test.regions.items():
         if kind is RegionKind.TRACE and _freezes(test):
             return region
-        if kind in DYNAMO and _breaks(test, kind):
+        if kind in DYNAMO and _breaks(test, kind, ctx):
             return region
     return None
 
 
-def _breaks(test: TruthTest, kind: RegionKind) -> bool:
+def _breaks(test: TruthTest, kind: RegionKind, ctx: Context) -> bool:
     if isinstance(test.value, Tensor):
         return kind is RegionKind.EXPORT or not _is_rewritten_assert(test)
     if not isinstance(test.value, Static) or test.value.source is not Source.DATA:
         return False
-    if test.value.read is not None and test.value.read.code == DATA_DEPENDENT:
-        return True
+    read = test.value.read
+    if read is not None and read.code == DATA_DEPENDENT:
+        return read.node is None or is_asked(read.node, ctx.module)
     # a number that was read is captured as a symbol, and a test of a symbol is refused
     return kind is RegionKind.EXPORT or test.fullgraph
 

@@ -1,0 +1,108 @@
+"""What the rules of this family share: where a compiler stops at an operation, and how to
+say so."""
+
+import enum
+
+import libcst as cst
+
+from jitlint.analysis.observations import Operation, Use
+from jitlint.analysis.tree import ancestors_of
+from jitlint.finding import Severity
+from jitlint.region import Region, RegionKind
+from jitlint.rule import Context
+
+DATA_DEPENDENT = "GB0033"
+"""The id of operators that return a Python value which nothing can capture as a symbol."""
+DYNAMIC_SHAPE = "GB0036"
+"""The id of operators whose output shape depends on data."""
+
+
+class Problem(enum.Enum):
+    """Which rule of the family an operation belongs to."""
+
+    HOST_READ = "trace-host-read"
+    DYNAMIC_SHAPE = "trace-dynamic-shape"
+    SIDE_EFFECT = "trace-side-effect"
+    UNSUPPORTED = "trace-unsupported-call"
+
+
+OUTSIDE_WORLD = frozenset(
+    {
+        *("builtins.print", "builtins.input", "builtins.open", "builtins.breakpoint"),
+        *("logging", "warnings", "time", "datetime", "random", "secrets", "uuid", "io", "os"),
+        *("pathlib", "shutil", "tempfile", "subprocess", "socket", "sys", "csv", "sqlite3"),
+    }
+)
+"""Names and modules that have an effect beside their result, or a result that is not a
+function of their arguments."""
+
+
+def problem_of(operation: Operation) -> Problem:
+    operator = operation.operator
+    if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
+        return Problem.DYNAMIC_SHAPE
+    if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
+        return Problem.HOST_READ
+    if operator.name in OUTSIDE_WORLD or operator.name.partition(".")[0] in OUTSIDE_WORLD:
+        return Problem.SIDE_EFFECT
+    return Problem.UNSUPPORTED
+
+
+def breaking_region(operation: Operation) -> Region | None:
+    """The region whose graph ends at the operation, if any.
+
+    With `fullgraph=True`, and under torch.export, a number that is read becomes a symbol,
+    and so does a size that depends on data.
+    """
+    if operation.code is None:
+        return None
+    if operation.default_mode is not None:
+        return operation.default_mode
+    if operation.operator.captured:
+        return None
+    return operation.regions.get(RegionKind.COMPILE) or operation.regions.get(RegionKind.EXPORT)
+
+
+def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:
+    """Whether a value is part of a condition: that is where a finding about it stands."""
+    child = node
+    for parent in ancestors_of(node, module):
+        match parent:
+            case cst.If() | cst.While() | cst.IfExp() | cst.Assert():
+                return child is parent.test
+            case cst.Comparison() | cst.ComparisonTarget() | cst.BooleanOperation():
+                pass
+            case cst.UnaryOperation(operator=cst.Not()):
+                pass
+            case _:
+                return False
+        child = parent
+    return False
+
+
+def severity_of(seen: Operation, region: Region) -> Severity:
+    if seen.guarded:
+        return Severity.NOTE
+    if region.kind is RegionKind.COMPILE and not region.fullgraph:
+        return Severity.WARNING
+    return Severity.ERROR
+
+
+def codes_of(operation: Operation, region: Region) -> tuple[str, ...]:
+    is_break = region.kind is RegionKind.COMPILE and operation.code
+    return (operation.code,) if is_break and operation.code else ()
+
+
+def consequence(region: Region) -> str:
+    """What the compiler of a region does about it, to end a message with."""
+    if region.kind is RegionKind.EXPORT:
+        return "torch.export cannot follow it"
+    if region.fullgraph:
+        return "torch.compile(fullgraph=True) raises here"
+    return "torch.compile breaks the graph here"
+
+
+def shortened(ctx: Context, node: cst.CSTNode, limit: int = 60) -> str:
+    """The code of a node on one line, for a message."""
+    text = " ".join(ctx.module.code_for_node(node).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
