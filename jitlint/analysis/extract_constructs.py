@@ -38,9 +38,9 @@ def _measure(body: tuple[str, Callable[[Any], Any]]) -> dict[str, Any]:
     outcome = compile_region(region_of_result, _input())
     if outcome.identifier is None:
         return {}
-    if compile_region(region, _input(), fullgraph=True).clean:
-        return {"breaks": outcome.identifier, "captured": True}
-    return {"breaks": outcome.identifier}
+    captured = compile_region(region, _input(), fullgraph=True).clean
+    flag = {"captured": True} if captured else {}
+    return {"breaks": outcome.identifier, **flag, "source": "measured"}
 
 
 def _input() -> Any:

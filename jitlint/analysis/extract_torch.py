@@ -31,8 +31,9 @@ from jitlint.analysis.extract_kinds import (
 from jitlint.analysis.extract_modules import modules
 from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
-from jitlint.analysis.extract_registry import registry, skipped
+from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
+from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import standard
 from jitlint.analysis.extract_stores import attribute_breaks, stores
 from jitlint.analysis.extract_stubs import read_attributes
@@ -141,7 +142,6 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
         table["modules"] = modules()
         table["tensor_only_methods"] = tensor_only_methods()
         table["aliases"] = aliases(table["functions"])
-        table["graph_breaks"] = registry()
     return table
 
 

@@ -56,8 +56,10 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor,
-    and `with_tensor_inside`: a container of tensors.
+    reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
+    `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
+    outside of the region is entered; `input` and `intermediate`: when the attribute is one of
+    an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `varies`: two calls with equal arguments give
     different values (clocks, random numbers). `effect` is what it does to the world outside
@@ -94,6 +96,10 @@ class Operator:
     with_tensor_inside: str | None = None
     with_tensor_captured: bool = False
     with_tensor_inside_captured: bool = False
+    held: str | None = None
+    input: str | None = None
+    intermediate: str | None = None
+    some: bool = False
     captured: bool = False
     varies: bool = False
     effect: str | None = None
