@@ -7,12 +7,13 @@ from functools import partial
 
 from jitlint.region import RegionKind
 from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
+from jitlint.verify.derive import Question, Trial, derive
 from jitlint.verify.findings import Findings, break_faults
 from jitlint.verify.inputs import (
     Given,
     InputError,
     Settings,
-    derived,
+    edge_cases,
     given_by_example,
     given_by_module,
     in_other_mode,
@@ -22,7 +23,15 @@ from jitlint.verify.inputs import (
 from jitlint.verify.loading import Version
 from jitlint.verify.numba_kernels import NumbaKernels
 from jitlint.verify.operators import OperatorCalls
-from jitlint.verify.outcome import Aspect, Difference, Failure, Outcome, Streams, differences
+from jitlint.verify.outcome import (
+    Aspect,
+    Difference,
+    Failure,
+    Outcome,
+    OutOfMemoryError,
+    Streams,
+    differences,
+)
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
 from jitlint.verify.runs import Subject
@@ -32,6 +41,7 @@ from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport
 from jitlint.verify.torch_script import TorchScript
 from jitlint.verify.torch_trace import TorchTrace
+from jitlint.verify.torch_values import TorchTensors, code_of, likely_sizes
 from jitlint.verify.values import opaque_in, stable_text
 
 COMPILERS: dict[RegionKind, Compiler] = {
@@ -42,6 +52,8 @@ NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of argum
 EAGER = "eager, not compiled"
 # A loop that halves a number until it is small never ends on infinity.
 EDGE_SECONDS = 2.0
+# A kernel of Numba is compiled for each kind of input.
+TRIAL_SECONDS = 10.0
 _GRAD_SEEDS = 4
 
 
@@ -126,12 +138,54 @@ class EntryRun:
             base = given_by_module(self.old.version.namespace, self.entry.names, seeds, device)
             if not base and self.entry.example is not None:
                 base = given_by_example(self.entry.example, seeds, device)
-        return base
+            return base or self._derived_inputs()
+
+    def _derived_inputs(self) -> list[Given]:
+        """What the module writes of inputs, or what the old code takes; the verdict says so."""
+        seeds, device = self.around.options.seeds, self.around.device
+        version, target = self.old.version, self.entry.target
+        question = Question(
+            code_of(target),
+            code_of(self.new.entry.target),
+            self.entry.names,
+            version.namespace,
+            "".join(version.lines),
+            TorchTensors(),
+            likely_sizes(target, version.namespace),
+            target.owner is not None,
+            seeds,
+            self._takes,
+        )
+        derived = derive(question)
+        if derived is None:
+            return []
+        self.findings.note(derived.origin)
+        if derived.written:
+            share = max(seeds // len(derived.rows), 2)
+            return [
+                given
+                for row in derived.rows
+                for given in given_by_example((row.args, row.kwargs), share, device, row.label)
+            ]
+        return [
+            Given(row.label, prepared((row.args, row.kwargs), device), seed=row.seed)
+            for row in derived.rows
+        ]
+
+    def _takes(self, trial: Trial) -> bool:
+        """Whether the old code comes to an end, and without an exception."""
+        template = prepared((trial.args, trial.kwargs), self.around.device)
+        try:
+            with time_limit(TRIAL_SECONDS):
+                (outcome,) = self.old.eagerly([Given("a trial", template, fresh=True)])
+        except (TookTooLongError, OutOfMemoryError):
+            return False
+        return outcome.failure is None
 
     def _edges(self, base: Sequence[Given]) -> list[Given]:
         if not self.settings.edges:
             return []
-        found = derived(base[0])
+        found = edge_cases(base[0])
         if self.entry.target.owner is not None:
             found.append(in_other_mode(base[0]))
         if self.settings.gradients and (self.settings.force_gradients or self._trains()):

@@ -90,10 +90,12 @@ def given_by_module(
     return found
 
 
-def given_by_example(example: Arguments, seeds: int, device: str) -> list[Given]:
+def given_by_example(
+    example: Arguments, seeds: int, device: str, label: str = "the example input"
+) -> list[Given]:
     """The arguments that the module traced or exported with, and others of their shape."""
     first = prepared(example, device)
-    found = [Given("the example input", first)]
+    found = [Given(label, first)]
     for seed in range(1, seeds):
         generator = torch.Generator().manual_seed(seed)
         sign = 1.0 if seed % 2 else -1.0
@@ -104,11 +106,11 @@ def given_by_example(example: Arguments, seeds: int, device: str) -> list[Given]
             noise = torch.randn(tensor.shape, generator=generator).to(tensor)
             return tensor * sign + noise
 
-        found.append(Given(f"the example input, varied {seed}", _floats(first, other), seed=seed))
+        found.append(Given(f"{label}, varied {seed}", _floats(first, other), seed=seed))
     return found
 
 
-def derived(base: Given) -> list[Given]:
+def edge_cases(base: Given) -> list[Given]:
     """Edge cases of `base`: extreme values, other sizes, another memory layout or dtype."""
     values = [
         Given(f"{base.label} with {label}", template, base.seed, fresh=True)

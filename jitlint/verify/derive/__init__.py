@@ -1,0 +1,70 @@
+"""Inputs for code that says of none itself: what the module writes, else what its types allow.
+
+In this order: variables that hold examples (`ARGS`), the arguments of calls that the module
+writes out, and values made by annotation, default and literals, of which those are kept that
+the old code takes. This package knows no framework: what makes a tensor is handed in.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jitlint.verify.derive.candidates import Hints, Tensors
+from jitlint.verify.derive.search import Trial, search
+from jitlint.verify.derive.signatures import Parameter, parameters_of
+from jitlint.verify.derive.written import Row, written_rows
+
+__all__ = ["Derived", "Hints", "Question", "Row", "Tensors", "Trial", "derive"]
+
+BY_TYPE = "inputs derived from the types that the code takes"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The code to call, in its old and new version; `fits` calls the old one.
+
+    `names` are those of the code, as calls in the module may write it.
+    """
+
+    old: Callable[..., Any]
+    new: Callable[..., Any]
+    names: Sequence[str]
+    namespace: Mapping[str, Any]
+    source: str
+    tensors: Tensors
+    sizes: Sequence[int]
+    has_weights: bool
+    seeds: int
+    fits: Callable[[Trial], bool]
+
+    def parameters(self) -> list[Parameter] | None:
+        return parameters_of(self.old, self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """`written` rows stand in the module; the others were made. `origin` is for the user."""
+
+    origin: str
+    rows: tuple[Row, ...]
+    written: bool
+
+
+def derive(question: Question) -> Derived | None:
+    """None where nothing is found that the old code takes."""
+    parameters = question.parameters()
+    if parameters is None:
+        return None
+    rows = [
+        row
+        for row in written_rows(question.source, question.namespace, question.names, parameters)
+        if question.fits(Trial(row.args, row.kwargs))
+    ]
+    if rows:
+        labels = ", ".join(dict.fromkeys(row.label for row in rows))
+        return Derived(f"inputs taken from {labels}", tuple(rows), written=True)
+    hints = Hints.of(question.old, question.namespace, question.sizes)
+    made = search(
+        parameters, hints, question.tensors, question.seeds, question.fits, question.has_weights
+    )
+    return Derived(BY_TYPE, tuple(made), written=False) if made else None
