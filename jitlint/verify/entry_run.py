@@ -7,7 +7,7 @@ from functools import partial
 
 from jitlint.region import RegionKind
 from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
-from jitlint.verify.derive import Question, Trial, derive
+from jitlint.verify.derive import Question, Trial, derive, parameters_of
 from jitlint.verify.findings import Findings, break_faults
 from jitlint.verify.inputs import (
     Given,
@@ -17,6 +17,7 @@ from jitlint.verify.inputs import (
     given_by_example,
     given_by_module,
     in_other_mode,
+    of_integers,
     prepared,
     requiring_grad,
 )
@@ -32,6 +33,7 @@ from jitlint.verify.outcome import (
     Streams,
     differences,
 )
+from jitlint.verify.reach import Reach
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
 from jitlint.verify.runs import Subject
@@ -66,6 +68,7 @@ class Surroundings:
     streams: Streams
     stage: Callable[[str], None]
     changed: frozenset[int]
+    reach: Reach
 
 
 @dataclass(slots=True)
@@ -144,9 +147,12 @@ class EntryRun:
         """What the module writes of inputs, or what the old code takes; the verdict says so."""
         seeds, device = self.around.options.seeds, self.around.device
         version, target = self.old.version, self.entry.target
+        parameters = parameters_of(code_of(target), code_of(self.new.entry.target))
+        if parameters is None:
+            return []
         question = Question(
             code_of(target),
-            code_of(self.new.entry.target),
+            parameters,
             self.entry.names,
             version.namespace,
             "".join(version.lines),
@@ -186,6 +192,8 @@ class EntryRun:
         if not self.settings.edges:
             return []
         found = edge_cases(base[0])
+        if self.entry.kind is RegionKind.SCRIPT:
+            found += of_integers(base[0])
         if self.entry.target.owner is not None:
             found.append(in_other_mode(base[0]))
         if self.settings.gradients and (self.settings.force_gradients or self._trains()):
@@ -222,7 +230,8 @@ class EntryRun:
 
     def _is_deterministic(self) -> bool:
         """The second run is the probed one: it also collects which sides of a test ran."""
-        again = self.probed.eagerly(self.givens)
+        with self.around.reach.recorded():
+            again = self.probed.eagerly(self.givens)
         for given, first, second in zip(self.givens, self.expected, again, strict=True):
             for unlike in self._eager_differences(given, first, second):
                 self.findings.doubt(
@@ -399,26 +408,32 @@ class EntryRun:
         return f"{self.entry.name}, {given.label} ({mode})"
 
 
-def entry_runs(
-    around: Surroundings, old: Version, new: Version, probed: Version
-) -> list[EntryRun] | None:
-    """One run for each entry, from equal weights; `None` if they are not the same entries."""
-    before, after, again = (_judged(version) for version in (old, new, probed))
-    if list(map(_interface, before)) != list(map(_interface, after)):
-        return None
+def prepare(around: Surroundings, old: Version, new: Version, probed: Version) -> None:
+    """The three versions start from equal weights, on one device."""
     for version in (new, probed):
         version.globals.keep_common(old.globals)
         old.globals.keep_common(version.globals)
         version.globals.copy_weights(old.globals)
     for version in (old, new, probed):
         version.globals.to(around.device)
+
+
+def entry_runs(
+    around: Surroundings, versions: Sequence[Version], entries: Sequence[Sequence[Entry]]
+) -> list[EntryRun] | None:
+    """One run for each entry of the old, the new and the probed version, from equal weights;
+    `None` if they are not the same entries."""
+    old, new, probed = versions
+    before, after, again = map(_judged, versions, entries)
+    if list(map(_interface, before)) != list(map(_interface, after)):
+        return None
     settings = Settings.read(old.namespace)
     subject = partial(
         Subject, streams=around.streams, stage=around.stage, gradients=settings.gradients
     )
     runs = []
-    for entries in zip(before, after, again, strict=True):
-        first, second, third = (_on_device(entry, around.device) for entry in entries)
+    for each in zip(before, after, again, strict=True):
+        first, second, third = (_on_device(entry, around.device) for entry in each)
         copy_weights(first.target, second.target)
         copy_weights(first.target, third.target)
         reference = COMPILERS[first.kind].reference
@@ -434,12 +449,12 @@ def entry_runs(
     return runs
 
 
-def _judged(version: Version) -> list[Entry]:
+def _judged(version: Version, entries: Sequence[Entry]) -> list[Entry]:
     """A scripted function beside other entries is a helper of theirs: it is run with them,
     unless the module makes inputs for it by name."""
-    if all(entry.kind is RegionKind.SCRIPT for entry in version.entries):
-        return version.entries
-    return [entry for entry in version.entries if not _is_helper(version, entry)]
+    if all(entry.kind is RegionKind.SCRIPT for entry in entries):
+        return list(entries)
+    return [entry for entry in entries if not _is_helper(version, entry)]
 
 
 def _is_helper(version: Version, entry: Entry) -> bool:

@@ -129,6 +129,14 @@ def in_other_mode(base: Given) -> Given:
     return replace(base, label=label, fresh=True, flipped=True)
 
 
+def of_integers(base: Given) -> list[Given]:
+    """On which a number shows whether it is an int or a float."""
+    if not _float_tensors(base.template):
+        return []
+    template = _floats(base.template, lambda tensor: (tensor * 4).nan_to_num().long())
+    return [Given(f"{base.label} of integers", template, base.seed, fresh=True, reshaped=True)]
+
+
 def requiring_grad(base: Given) -> list[Given]:
     """`base` as the inputs of a layer in training, unless it says itself what requires grad."""
     tensors = _tensors(base.template)
@@ -245,10 +253,15 @@ def _mapped(
         if not keep_grad:
             return change(leaf)
         changed = change(leaf.detach())
-        return changed.requires_grad_(leaf.requires_grad or changed.requires_grad)
+        trains = leaf.requires_grad or changed.requires_grad
+        return changed.requires_grad_(trains and _is_differentiable(changed))
 
     mapped: Arguments = pytree.tree_map(apply, template)
     return mapped
+
+
+def _is_differentiable(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _floats(

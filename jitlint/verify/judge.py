@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from jitlint.finding import Verdict
-from jitlint.verify.entry_run import EntryRun, Surroundings, entry_runs
+from jitlint.verify.entry_run import EntryRun, Surroundings, entry_runs, prepare
 from jitlint.verify.findings import changed_lines
-from jitlint.verify.loading import LoadError, load, workplace
+from jitlint.verify.loading import LoadError, Version, load, workplace
 from jitlint.verify.numba_kernels import host_entries
 from jitlint.verify.outcome import OutOfMemoryError, Streams
 from jitlint.verify.probes import Coverage
+from jitlint.verify.reach import Place, Reach, changed_functions
 from jitlint.verify.records import Options, Report, Request
 from jitlint.verify.sandbox import Sandbox
+from jitlint.verify.supplement import Supplement
 
 NO_ENTRY = "the module hands nothing to a compiler when it is imported"
 NO_FIX = "there is no fix to prove: old and new code are the same"
@@ -56,20 +58,51 @@ class Judge:
         except LoadError as error:
             reason = f"the new module cannot be loaded: {error}"
             return Report(path, Verdict.REFUTED, reason, (), str(error))
-        for version in (old, probed, new):
+        versions = (old, new, probed)
+        for version in versions:
             version.entries.extend(host_entries(version))
-        if not old.entries:
-            return Report(path, Verdict.UNVERIFIED, NO_ENTRY)
+        reach = Reach(old.path)
         changed = changed_lines(old.lines, new.lines)
-        around = Surroundings(self._options, self._device, self._streams, self._stage, changed)
-        runs = entry_runs(around, old, new, probed)
+        around = Surroundings(
+            self._options, self._device, self._streams, self._stage, changed, reach
+        )
+        prepare(around, *versions)
+        runs = entry_runs(around, versions, [version.entries for version in versions])
         if runs is None:
             return Report(path, Verdict.UNVERIFIED, OTHER_ENTRIES)
         for run in runs:
             run.run()
-        return self._report(request, runs, coverage)
+        edited = changed_functions(old.lines, new.lines)
+        missed = reach.missed(edited, old.namespace)
+        if missed and not any(run.findings.counterexample for run in runs):
+            more = self._more_runs(around, versions, missed)
+            if more is None:
+                return Report(path, Verdict.UNVERIFIED, OTHER_ENTRIES)
+            for run in more:
+                run.run()
+            runs += more
+            missed = reach.missed(edited, old.namespace)
+        if not runs:
+            return Report(path, Verdict.UNVERIFIED, NO_ENTRY)
+        return self._report(request, runs, coverage, missed)
 
-    def _report(self, request: Request, runs: Sequence[EntryRun], coverage: Coverage) -> Report:
+    def _more_runs(
+        self, around: Surroundings, versions: Sequence[Version], missed: Sequence[Place]
+    ) -> list[EntryRun] | None:
+        """Of what has to be called first; what that attempts is not the entries' doing."""
+        self._stage("looking for entries")
+        supplement = Supplement(versions, self._streams, self._device)
+        entries = supplement.entries(missed)
+        self._sandbox.refused.clear()
+        return entry_runs(around, versions, entries)
+
+    def _report(
+        self,
+        request: Request,
+        runs: Sequence[EntryRun],
+        coverage: Coverage,
+        missed: Sequence[Place],
+    ) -> Report:
         entries = tuple(run.findings.result(run.entry) for run in runs)
         unverified = partial(Report, request.path, Verdict.UNVERIFIED, entries=entries)
         if self._sandbox.refused:
@@ -82,6 +115,7 @@ class Judge:
             return Report(request.path, Verdict.REFUTED, reason, entries, counterexample)
         doubts = [doubt for run in runs for doubt in run.findings.doubts]
         doubts += filter(None, [coverage.gap()])
+        doubts += [f"the fix in `{place.name}` was never run" for place in missed]
         doubts += [NO_FIX] if request.old == request.new else []
         if doubts:
             return unverified(doubts[0])

@@ -53,7 +53,7 @@ def likely_sizes(target: Target, namespace: Mapping[str, Any]) -> list[int]:
 
 
 def _sizes(owner: torch.nn.Module) -> Iterator[int]:
-    for weight in owner.parameters():
+    for weight in (*owner.parameters(), *owner.buffers()):
         dims = list(weight.shape)
         yield from (*dims[1:2], *dims[:1])
 

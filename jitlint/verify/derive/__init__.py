@@ -9,25 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jitlint.verify.derive.candidates import Hints, Tensors
-from jitlint.verify.derive.search import Trial, search
+from jitlint.verify.derive.candidates import Chooser, Hints, Tensors
+from jitlint.verify.derive.search import Trial, plain_trials, search
 from jitlint.verify.derive.signatures import Parameter, parameters_of
 from jitlint.verify.derive.written import Row, written_rows
 
-__all__ = ["Derived", "Hints", "Question", "Row", "Tensors", "Trial", "derive"]
+__all__ = ["Derived", "Question", "Row", "Trial", "derive", "parameters_of", "plain_trials"]
 
 BY_TYPE = "inputs derived from the types that the code takes"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The code to call, in its old and new version; `fits` calls the old one.
+    """What is to be called; `fits` tells whether its old version takes some arguments.
 
     `names` are those of the code, as calls in the module may write it.
     """
 
-    old: Callable[..., Any]
-    new: Callable[..., Any]
+    function: Callable[..., Any]
+    parameters: Sequence[Parameter]
     names: Sequence[str]
     namespace: Mapping[str, Any]
     source: str
@@ -36,9 +36,6 @@ class Question:
     has_weights: bool
     seeds: int
     fits: Callable[[Trial], bool]
-
-    def parameters(self) -> list[Parameter] | None:
-        return parameters_of(self.old, self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +49,16 @@ class Derived:
 
 def derive(question: Question) -> Derived | None:
     """None where nothing is found that the old code takes."""
-    parameters = question.parameters()
-    if parameters is None:
-        return None
+    parameters, fits = question.parameters, question.fits
     rows = [
         row
         for row in written_rows(question.source, question.namespace, question.names, parameters)
-        if question.fits(Trial(row.args, row.kwargs))
+        if fits(Trial(row.args, row.kwargs))
     ]
     if rows:
         labels = ", ".join(dict.fromkeys(row.label for row in rows))
         return Derived(f"inputs taken from {labels}", tuple(rows), written=True)
-    hints = Hints.of(question.old, question.namespace, question.sizes)
-    made = search(
-        parameters, hints, question.tensors, question.seeds, question.fits, question.has_weights
-    )
+    hints = Hints.of(question.function, question.namespace, question.sizes)
+    chooser = Chooser(hints, question.tensors)
+    made = search(parameters, chooser, question.seeds, fits, question.has_weights)
     return Derived(BY_TYPE, tuple(made), written=False) if made else None

@@ -17,7 +17,7 @@ COMMON_SIZES = (8, 4, 3)
 MAX_SIZES = 8
 LARGEST = 4096
 TENSOR = "tensor"
-OTHER = "other"
+TYPED = "typed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +128,38 @@ STRINGS = ("abc", "")
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """What the parameters of one callable can be given, with tensors of one shape."""
+    """What the parameters of one callable can be given, with tensors of one shape.
+
+    `plain`: what has no type is no tensor, as in a constructor.
+    """
 
     hints: Hints
     tensors: Tensors
+    plain: bool = False
 
     def choices(self, parameter: Parameter, shape: Shape) -> list[Choice]:
         default = parameter.default
-        found = list(self._by_annotation(parameter.annotation, shape))
+        found = [
+            choice
+            for annotation in parameter.annotations
+            for choice in self._by_annotation(annotation, shape)
+        ]
         if not found and default is not EMPTY and default is not None:
             found = list(self._like(default))
-        if not found and parameter.annotation is EMPTY:
+        if not found and not parameter.annotations:
             found = list(self._unknown(shape))
         if default is EMPTY:
             return found
-        kind = found[0].kind if found else OTHER
+        kind = found[0].kind if found else TYPED
         return [Choice(kind, lambda draw: default, omitted=True), *found]
 
     def _by_annotation(self, annotation: Any, shape: Shape) -> Iterator[Choice]:
-        if annotation is EMPTY:
-            return
         make = self.tensors.maker(annotation)
         if make is not None:
             yield Choice(TENSOR, _drawn(make, shape), shape)
             return
         for other in self._makes(annotation, shape):
-            yield Choice(str(annotation), other)
+            yield Choice(TYPED, other)
 
     def _makes(self, annotation: Any, shape: Shape) -> Iterator[Make]:
         """Ways to make a value of an annotated type; none where the type is not known."""
@@ -227,7 +233,8 @@ class Chooser:
         """Of a parameter without a type: a tensor, else a number, a string or a list."""
         make = self.tensors.maker(EMPTY)
         assert make is not None
-        yield Choice(TENSOR, _drawn(make, shape), shape)
+        if not self.plain:
+            yield Choice(TENSOR, _drawn(make, shape), shape)
         for kind in (int, float, bool):
             yield from (Choice(kind.__name__, _constant(value)) for value in SCALARS[kind])
         yield from (Choice("str", _constant(each)) for each in self.hints.literals)

@@ -16,10 +16,10 @@ from jitlint.verify.derive.candidates import (
     Tensors,
     shapes,
 )
-from jitlint.verify.derive.signatures import Parameter
+from jitlint.verify.derive.signatures import Parameter, parameters_of
 from jitlint.verify.derive.written import Row
 
-MAX_TRIALS = 160
+MAX_TRIALS = 400
 COMBINATIONS = 12
 SECONDS = 30.0
 
@@ -33,31 +33,38 @@ class Trial:
 Chosen = tuple[Choice, ...]
 
 
+def plain_trials(function: Callable[..., Any], tensors: Tensors) -> Iterator[Trial]:
+    """Arguments for a constructor, or for a function that makes what is to be called."""
+    parameters = parameters_of(function, function)
+    if parameters is not None:
+        chooser = Chooser(Hints.of(function, {}, ()), tensors, plain=True)
+        yield from (trial for trial, _ in trials(parameters, chooser))
+        chooser = Chooser(chooser.hints, tensors)
+        yield from (trial for trial, chosen in trials(parameters, chooser, has_weights=True))
+
+
 def trials(
-    parameters: Sequence[Parameter], hints: Hints, tensors: Tensors, has_weights: bool = False
-) -> "Iterator[tuple[Trial, Chosen]]":
-    """Combinations of candidates: all tensors of one shape, then each of its own."""
-    chooser = Chooser(hints, tensors)
-    wanted = shapes(hints, has_weights)
-    for shape in wanted:
-        lists = [chooser.choices(each, shape) for each in parameters]
-        if not all(lists):
-            return
-        for chosen in islice(_by_rank(lists), COMBINATIONS):
+    parameters: Sequence[Parameter], chooser: Chooser, has_weights: bool = False
+) -> Iterator[tuple[Trial, Chosen]]:
+    """Combinations of candidates, each with every shape: all tensors of one, then of their own."""
+    wanted = shapes(chooser.hints, has_weights)
+    columns = [[chooser.choices(each, shape) for each in parameters] for shape in wanted]
+    if not all(map(all, columns)):
+        return
+    ranked = [list(islice(_by_rank(lists), COMBINATIONS)) for lists in columns]
+    for chosen_of_shapes in zip(*ranked, strict=True):
+        for chosen in chosen_of_shapes:
             yield _trial(parameters, chosen, Draw()), chosen
-        if not any(choice.shape for choices in lists for choice in choices):
-            return
-    yield from _of_several_shapes(parameters, chooser, wanted)
+            if not any(choice.shape for choice in chosen):
+                break  # no tensor among them: all shapes are alike
+    yield from _of_several_shapes(parameters, columns)
 
 
 def _of_several_shapes(
-    parameters: Sequence[Parameter], chooser: Chooser, wanted: Sequence[Shape]
+    parameters: Sequence[Parameter], columns: Sequence[Sequence[Sequence[Choice]]]
 ) -> Iterator[tuple[Trial, Chosen]]:
-    columns = [
-        [choices[0] for shape in wanted if (choices := chooser.choices(each, shape))]
-        for each in parameters
-    ]
-    for chosen in _by_rank(columns):
+    firsts = [[lists[index][0] for lists in columns] for index in range(len(parameters))]
+    for chosen in _by_rank(firsts):
         yield _trial(parameters, chosen, Draw()), chosen
 
 
@@ -75,17 +82,16 @@ def _by_rank(lists: Sequence[Sequence[Choice]]) -> Iterator[Chosen]:
 
 def search(
     parameters: Sequence[Parameter],
-    hints: Hints,
-    tensors: Tensors,
+    chooser: Chooser,
     seeds: int,
     fits: Callable[[Trial], bool],
     has_weights: bool = False,
 ) -> list[Row]:
     """Rows for each seed, of several sizes where the code takes them; empty if nothing fits."""
     deadline = time.monotonic() + SECONDS
-    for trial, chosen in islice(trials(parameters, hints, tensors, has_weights), MAX_TRIALS):
+    for trial, chosen in islice(trials(parameters, chooser, has_weights), MAX_TRIALS):
         if fits(trial):
-            found = _Found(parameters, hints, tensors, chosen, fits)
+            found = _Found(parameters, chooser, chosen, fits)
             return [found.row(seed) for seed in range(seeds)]
         if time.monotonic() > deadline:
             break
@@ -95,8 +101,7 @@ def search(
 @dataclass(slots=True)
 class _Found:
     parameters: Sequence[Parameter]
-    hints: Hints
-    tensors: Tensors
+    chooser: Chooser
     chosen: Chosen
     fits: Callable[[Trial], bool]
 
@@ -128,7 +133,7 @@ class _Found:
 
     def _next(self, parameter: Parameter, choice: Choice, turn: int) -> Choice:
         shape = next((each.shape for each in self.chosen if each.shape), Shape((None,)))
-        choices = Chooser(self.hints, self.tensors).choices(parameter, choice.shape or shape)
+        choices = self.chooser.choices(parameter, choice.shape or shape)
         same = [each for each in choices if each.kind == choice.kind]
         return same[turn % len(same)]
 

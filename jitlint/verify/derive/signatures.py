@@ -11,10 +11,10 @@ EMPTY = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`annotation` and `default` are `EMPTY` where there is none."""
+    """`annotations` are those of both versions, `default` is `EMPTY` where there is none."""
 
     name: str
-    annotation: Any = EMPTY
+    annotations: tuple[Any, ...] = ()
     default: Any = EMPTY
     by_keyword: bool = False
 
@@ -29,15 +29,18 @@ def parameters_of(old: Callable[..., Any], new: Callable[..., Any]) -> list[Para
         signature = inspect.signature(old)
     except (TypeError, ValueError):
         return None
-    hints = {**_hints(new), **_hints(old)}
+    hints = [_hints(old), _hints(new)]
     found: list[Parameter] = []
     rest: list[Parameter] = []
     for name, each in signature.parameters.items():
         if each.kind is each.VAR_POSITIONAL:
             rest.append(Parameter(name))
         elif each.kind is not each.VAR_KEYWORD:
+            given = [known[name] for known in hints if name in known]
+            is_changed = len(given) == 2 and given[0] != given[1]
+            annotations = tuple(given if is_changed else given[:1])
             by_keyword = each.kind is each.KEYWORD_ONLY
-            found.append(Parameter(name, hints.get(name, EMPTY), each.default, by_keyword))
+            found.append(Parameter(name, annotations, each.default, by_keyword))
     return found or rest
 
 
