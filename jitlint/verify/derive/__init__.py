@@ -14,7 +14,16 @@ from jitlint.verify.derive.search import Trial, plain_trials, search
 from jitlint.verify.derive.signatures import Parameter, parameters_of
 from jitlint.verify.derive.written import Row, written_rows
 
-__all__ = ["Derived", "Question", "Row", "Trial", "derive", "parameters_of", "plain_trials"]
+__all__ = [
+    "Derived",
+    "Parameter",
+    "Question",
+    "Row",
+    "Trial",
+    "derive",
+    "parameters_of",
+    "plain_trials",
+]
 
 BY_TYPE = "inputs derived from the types that the code takes"
 

@@ -235,11 +235,16 @@ class Chooser:
         assert make is not None
         if not self.plain:
             yield Choice(TENSOR, _drawn(make, shape), shape)
-        for kind in (int, float, bool):
-            yield from (Choice(kind.__name__, _constant(value)) for value in SCALARS[kind])
-        yield from (Choice("str", _constant(each)) for each in self.hints.literals)
         pair = [[_drawn(make, shape)]] * 2
-        yield from (Choice("list", each) for each in _together(list, pair))
+        kinds: dict[str, list[Make]] = {
+            "int": list(map(_constant, SCALARS[int])),
+            "list": list(_together(list, pair)),
+            "float": list(map(_constant, SCALARS[float])),
+            "str": list(map(_constant, self.hints.literals)),
+            "bool": list(map(_constant, SCALARS[bool])),
+        }
+        for turn in range(max(map(len, kinds.values()))):
+            yield from (Choice(kind, ways[turn]) for kind, ways in kinds.items() if ways[turn:])
 
 
 def _drawn(make: MakeTensor, shape: Shape) -> Make:

@@ -36,7 +36,8 @@ Chosen = tuple[Choice, ...]
 def plain_trials(function: Callable[..., Any], tensors: Tensors) -> Iterator[Trial]:
     """Arguments for a constructor, or for a function that makes what is to be called."""
     parameters = parameters_of(function, function)
-    if parameters is not None:
+    yield Trial((), {})
+    if parameters:
         chooser = Chooser(Hints.of(function, {}, ()), tensors, plain=True)
         yield from (trial for trial, _ in trials(parameters, chooser))
         chooser = Chooser(chooser.hints, tensors)
