@@ -22,7 +22,7 @@ from jitlint.verify.inputs import (
     requiring_grad,
 )
 from jitlint.verify.loading import Version
-from jitlint.verify.numba_kernels import NumbaKernels
+from jitlint.verify.numba_kernels import NumbaKernels, has_kernels
 from jitlint.verify.operators import OperatorCalls
 from jitlint.verify.outcome import (
     Aspect,
@@ -207,9 +207,10 @@ class EntryRun:
     def _run_edges(self, edges: Sequence[Given]) -> None:
         """Drops the derived edge cases on which the old code does not come to an end."""
         endless = []
+        limit = TRIAL_SECONDS if has_kernels(self.old.version) else EDGE_SECONDS
         for given in edges:
             try:
-                with time_limit(EDGE_SECONDS):
+                with time_limit(limit):
                     (outcome,) = self.old.eagerly([given])
             except TookTooLongError:
                 endless.append(given.label)

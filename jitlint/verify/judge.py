@@ -11,7 +11,7 @@ from functools import partial
 from jitlint.finding import Verdict
 from jitlint.verify.entry_run import EntryRun, Surroundings, entry_runs, prepare
 from jitlint.verify.findings import changed_lines
-from jitlint.verify.loading import LoadError, Version, load, workplace
+from jitlint.verify.loading import LoadError, load, workplace
 from jitlint.verify.numba_kernels import host_entries
 from jitlint.verify.outcome import OutOfMemoryError, Streams
 from jitlint.verify.probes import Coverage
@@ -73,28 +73,25 @@ class Judge:
         for run in runs:
             run.run()
         edited = changed_functions(old.lines, new.lines)
-        missed = reach.missed(edited, old.namespace)
-        if missed and not any(run.findings.counterexample for run in runs):
-            more = self._more_runs(around, versions, missed)
-            if more is None:
-                return Report(path, Verdict.UNVERIFIED, OTHER_ENTRIES)
-            for run in more:
-                run.run()
-            runs += more
+        supplement = Supplement(versions, self._streams, self._device)
+        for more in (supplement.compiled, supplement.hosts):
             missed = reach.missed(edited, old.namespace)
+            if not missed or any(run.findings.counterexample for run in runs):
+                break
+            self._stage("looking for entries")
+            attempted = list(self._sandbox.refused)
+            entries = more(missed)
+            self._sandbox.refused[:] = attempted  # what makes an entry is not the entry
+            added = entry_runs(around, versions, entries)
+            if added is None:
+                return Report(path, Verdict.UNVERIFIED, OTHER_ENTRIES)
+            for run in added:
+                run.run()
+            runs += added
+        missed = reach.missed(edited, old.namespace)
         if not runs:
             return Report(path, Verdict.UNVERIFIED, NO_ENTRY)
         return self._report(request, runs, coverage, missed)
-
-    def _more_runs(
-        self, around: Surroundings, versions: Sequence[Version], missed: Sequence[Place]
-    ) -> list[EntryRun] | None:
-        """Of what has to be called first; what that attempts is not the entries' doing."""
-        self._stage("looking for entries")
-        supplement = Supplement(versions, self._streams, self._device)
-        entries = supplement.entries(missed)
-        self._sandbox.refused.clear()
-        return entry_runs(around, versions, entries)
 
     def _report(
         self,

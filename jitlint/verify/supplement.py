@@ -42,8 +42,8 @@ class Supplement:
     streams: Streams
     device: str
 
-    def entries(self, missed: Sequence[Place]) -> list[list[Entry]]:
-        """The new entries of each version."""
+    def compiled(self, missed: Sequence[Place]) -> list[list[Entry]]:
+        """Of each version, what its functions and constructors hand to a compiler."""
         found: list[list[Entry]] = [[] for _ in self.versions]
         old = self.versions[0]
         for name in _factories(old):
@@ -57,10 +57,16 @@ class Supplement:
                     for version, entries in zip(self.versions[1:], found[1:], strict=True):
                         entries += self._handed_over(version, name, trial)
                     break
-        if has_kernels(old):
-            for entries, version in zip(found, self.versions, strict=True):
-                entries += [each for place in missed for each in self._hosts(version, place)]
         return found
+
+    def hosts(self, missed: Sequence[Place]) -> list[list[Entry]]:
+        """Of each version, the code at the missed places, if it may call a kernel."""
+        if not has_kernels(self.versions[0]):
+            return [[] for _ in self.versions]
+        return [
+            [entry for place in missed for entry in self._hosts(version, place)]
+            for version in self.versions
+        ]
 
     # -- what hands something to a compiler --------------------------------------------------
 
