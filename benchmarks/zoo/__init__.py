@@ -10,15 +10,17 @@ Arguments = tuple[Any, ...] | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`build` makes a Module or gives a function; `inputs` makes its arguments from a seed.
+    """`build` makes a Module or gives a function; `inputs` draws arguments for it.
 
-    `train` runs it in train mode too. `gradients` is false where the outputs have none that
-    mean anything.
+    `train` runs it in train mode too. `edges` draws arguments that take the other side of
+    its tests; they are compared, and their breaks are not counted. `gradients` is false where
+    the outputs have none that mean anything.
     """
 
     build: Callable[[], Callable[..., Any]]
     inputs: Callable[[], Arguments]
     train: bool = False
+    edges: tuple[Callable[[], Arguments], ...] = ()
     gradients: bool = True
 
 

@@ -1,23 +1,57 @@
 """Models of vector-quantize-pytorch."""
+
+from collections.abc import Callable
+from typing import Any
+
 import torch
-from vector_quantize_pytorch import FSQ, LFQ, GroupedResidualVQ, LatentQuantize, RandomProjectionQuantizer, ResidualFSQ, ResidualVQ, SimVQ, VectorQuantize
+from torch import Tensor
+from vector_quantize_pytorch import (
+    FSQ,
+    LFQ,
+    GroupedResidualVQ,
+    RandomProjectionQuantizer,
+    ResidualFSQ,
+    ResidualVQ,
+    SimVQ,
+    VectorQuantize,
+)
+
 from zoo import Model
 
-def features(): return (torch.randn(2, 16, 16),)
 
-VQ = {"dim": 16, "codebook_size": 8}
+def features() -> tuple[Tensor]:
+    return (torch.randn(2, 16, 16),)
+
+
+def of(kind: Callable[..., Any], **options: Any) -> Model:
+    return Model(lambda: kind(**options), features, train=True)
+
+
+CODES: dict[str, Any] = {"dim": 16, "codebook_size": 8}
 
 MODELS = {
-    "vector_quantize": Model(lambda: VectorQuantize(**VQ), features, train=True),
-    "vector_quantize_kmeans": Model(lambda: VectorQuantize(**VQ, kmeans_init=True, kmeans_iters=2, threshold_ema_dead_code=2), features, train=True),
-    "vector_quantize_cosine": Model(lambda: VectorQuantize(**VQ, use_cosine_sim=True, threshold_ema_dead_code=2), features, train=True),
-    "vector_quantize_orthogonal": Model(lambda: VectorQuantize(**VQ, orthogonal_reg_weight=10, orthogonal_reg_max_codes=4, orthogonal_reg_active_codes_only=True), features, train=True),
-    "residual_vq": Model(lambda: ResidualVQ(**VQ, num_quantizers=3), features, train=True),
-    "residual_vq_dropout": Model(lambda: ResidualVQ(**VQ, num_quantizers=3, quantize_dropout=True), features, train=True),
-    "grouped_residual_vq": Model(lambda: GroupedResidualVQ(**VQ, num_quantizers=2, groups=2), features, train=True),
-    "random_projection": Model(lambda: RandomProjectionQuantizer(dim=16, num_codebooks=2, codebook_dim=8, codebook_size=8), features, train=False),
-    "fsq": Model(lambda: FSQ([8, 5, 5], dim=16), features, train=True),
-    "residual_fsq": Model(lambda: ResidualFSQ(dim=16, levels=[8, 5, 5], num_quantizers=2), features, train=True),
-    "lfq": Model(lambda: LFQ(codebook_size=16, dim=16), features, train=True),
-    "sim_vq": Model(lambda: SimVQ(dim=16, codebook_size=8), features, train=True),
+    "vector_quantize": of(VectorQuantize, **CODES),
+    "vector_quantize_kmeans": of(
+        VectorQuantize, **CODES, kmeans_init=True, kmeans_iters=2, threshold_ema_dead_code=2
+    ),
+    "vector_quantize_cosine": of(
+        VectorQuantize, **CODES, use_cosine_sim=True, threshold_ema_dead_code=2
+    ),
+    "vector_quantize_orthogonal": of(
+        VectorQuantize,
+        **CODES,
+        orthogonal_reg_weight=10,
+        orthogonal_reg_max_codes=4,
+        orthogonal_reg_active_codes_only=True,
+    ),
+    "residual_vq": of(ResidualVQ, **CODES, num_quantizers=3),
+    "residual_vq_dropout": of(ResidualVQ, **CODES, num_quantizers=3, quantize_dropout=True),
+    "grouped_residual_vq": of(GroupedResidualVQ, **CODES, num_quantizers=2, groups=2),
+    "random_projection": of(
+        RandomProjectionQuantizer, dim=16, num_codebooks=2, codebook_dim=8, codebook_size=8
+    ),
+    "fsq": of(FSQ, levels=[8, 5, 5], dim=16),
+    "residual_fsq": of(ResidualFSQ, levels=[8, 5, 5], dim=16, num_quantizers=2),
+    "lfq": of(LFQ, dim=16, codebook_size=16),
+    "sim_vq": of(SimVQ, **CODES),
 }
