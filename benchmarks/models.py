@@ -2,6 +2,7 @@
 
     python benchmarks/models.py                        # six libraries
     python benchmarks/models.py kornia vit_pytorch     # some of them
+    python benchmarks/models.py kornia --model canny   # one model of a library
     python benchmarks/models.py --folder /tmp/models   # keeps the sources, before and after
 
 For each library: its wheel is downloaded, and small models of it (`zoo/`) run eagerly and
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,9 +47,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.folder or Path(temporary)).resolve()
         with ThreadPoolExecutor(arguments.jobs) as pool:
-            done = list(pool.map(partial(in_process, folder=folder), arguments.libraries))
-    rows = [row for one, _ in done for row in one]
-    proofs = [proof for _, one in done for proof in one]
+            one = partial(in_process, folder=folder, names=arguments.model)
+            done = list(pool.map(one, arguments.libraries))
+    rows = [row for some, _ in done for row in some]
+    proofs = [proof for _, some in done for proof in some]
     print("\n".join([*table(rows), *verdicts(proofs)]))
     sys.exit(any(proof.verdict is Verdict.REFUTED for proof in proofs))
 
@@ -56,24 +58,25 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("libraries", nargs="*", default=list(LIBRARIES), metavar="LIBRARY")
+    parser.add_argument("--model", action="append", default=[], help="only this one")
     parser.add_argument("--folder", type=Path, help="where to unpack the wheels, and keep them")
     parser.add_argument("--jobs", type=int, default=2, help="libraries at the same time")
     return parser.parse_args()
 
 
-def in_process(library: str, folder: Path) -> tuple[list[Row], list[Proof]]:
+def in_process(library: str, folder: Path, names: Sequence[str]) -> tuple[list[Row], list[Proof]]:
     """`proved`, in a process: the analysis keeps one core busy, and much memory."""
     folder.mkdir(parents=True, exist_ok=True)
     output = folder / f"{library}.pickle"
-    command = [sys.executable, "-c", "import models; models.work()", library, str(folder)]
-    subprocess.run([*command, str(output)], env=environment(), check=True)
+    command = [sys.executable, "-c", "import models; models.work()", library, str(output)]
+    subprocess.run([*command, *names], env=environment(), check=True)
     result: tuple[list[Row], list[Proof]] = pickle.loads(output.read_bytes())
     return result
 
 
 def work() -> None:
-    library, folder, output = sys.argv[1:]
-    Path(output).write_bytes(pickle.dumps(proved(library, Path(folder))))
+    library, output, *names = sys.argv[1:]
+    Path(output).write_bytes(pickle.dumps(proved(library, Path(output).parent, names)))
 
 
 def environment() -> dict[str, str]:
@@ -81,12 +84,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
 
-def proved(library: str, folder: Path) -> tuple[list[Row], list[Proof]]:
+def proved(library: str, folder: Path, names: Sequence[str]) -> tuple[list[Row], list[Proof]]:
     before = folder / "before"
     unpack(f"{library}=={LIBRARIES[library]}", before)
     bench = Bench(library, before / library, folder / "after" / library)
     say(library, "measuring the models")
-    old = bench.measured(before, ())
+    old = bench.measured(before, names)
     say(library, "looking for fixes")
     offered = bench.offered(old)
     say(library, f"{len(offered)} fixes, {sum(map(bool, offered.values()))} of them run")
@@ -116,15 +119,15 @@ class Bench:
     """The files that the models import: fixes of others could not be proved."""
     known: dict[frozenset[Key], Fixed] = field(default_factory=dict)
 
-    def measured(self, folder: Path, runs: Sequence[Run]) -> dict[Run, Measured]:
-        """The models of these runs, or all of them, with the library as it lies in `folder`."""
+    def measured(self, folder: Path, names: Collection[str]) -> dict[Run, Measured]:
+        """These models, or all of them, with the library as it lies in `folder`."""
         with tempfile.TemporaryDirectory() as temporary:
             output = Path(temporary) / "seen.pickle"
-            names = [f"--model={name}" for name in sorted({name for name, _ in runs})]
+            only = [f"--model={name}" for name in sorted(names)]
             # As a module, so that what it pickles is found here.
             worker = [sys.executable, "-W", "ignore", "-c", "import measure; measure.main()"]
             done = subprocess.run(
-                [*worker, self.library, str(folder), "--output", str(output), *names],
+                [*worker, self.library, str(folder), "--output", str(output), *only],
                 env=environment(),
                 capture_output=True,
                 text=True,
@@ -252,7 +255,7 @@ class Bench:
         )
         for path, content in self.fixed(refused).new.items():
             (self.copy / path.resolve().relative_to(self.source)).write_bytes(content)
-        return self.measured(self.copy.parent, runs)
+        return self.measured(self.copy.parent, {name for name, _ in runs})
 
 
 def verdict(key: Key, idle: Sequence[Key], blamed: Mapping[Key, str]) -> Verdict:
