@@ -264,27 +264,19 @@ def device_constructors() -> list[str]:
 
 
 def tools() -> dict[str, dict[str, Any]]:
-    """What a release has for effects in a graph, for the section `functions`."""
-    import torch
-
-    known = ["torch.library.EffectType"] if hasattr(torch.library, "EffectType") else []
-    known += _graph_print()
-    return {name: {"returns": "none", "source": "measured"} for name in known}
-
-
-def _graph_print() -> list[str]:
-    """The operator that prints from a graph."""
+    """The operator that prints from a graph, for the section `functions`, if there is one."""
     import torch
 
     def region(x: Any) -> Any:
-        torch._higher_order_ops.print("a")
+        torch._higher_order_ops.print("text")
         return x + 1
 
+    name = "torch._higher_order_ops.print"
     try:
         outcome = compile_region(region, torch.ones(2), fullgraph=True)
     except AttributeError:
-        return []
-    return ["torch._higher_order_ops.print"] if outcome.clean else []
+        return {}
+    return {name: {"returns": "none", "source": "measured"}} if outcome.clean else {}
 
 
 def _entry(outcome: Outcome) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
-from ._effect_fixes import fix_for
 from ._stops import (
     Problem,
     breaking_region,
@@ -18,6 +17,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .effect_fixes.fixes import fix_for
 
 
 class TraceUnsupportedCall(Rule):

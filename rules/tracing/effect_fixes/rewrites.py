@@ -8,9 +8,9 @@ from jitlint.analysis.values import Framework, Tensor
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
-from .branch_fixes.emit import conditional_fix
-from .branch_fixes.flow import code_of
-from .branch_fixes.withheld import NotMine, Withheld
+from ..branch_fixes.emit import conditional_fix
+from ..branch_fixes.flow import code_of
+from ..branch_fixes.withheld import NotMine, Withheld
 
 ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber)
 """Expressions that need no parentheses as an operand of `**`."""
