@@ -26,6 +26,7 @@ from jitlint.analysis.extract_effects import (
     tools,
     with_effects,
 )
+from jitlint.analysis.extract_exports import with_exports
 from jitlint.analysis.extract_kinds import (
     NUMBER,
     SCALAR,
@@ -53,6 +54,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "standard": lambda table: {"standard": standard(table["functions"])},
     "contexts": lambda table: {"contexts": contexts(table["functions"])},
     "effects": lambda table: {"standard": with_effects(table["standard"])},
+    "exports": with_exports,
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},
