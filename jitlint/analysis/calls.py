@@ -384,7 +384,9 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     special = CONVERSIONS.get(name)
     if special is not None and is_tensor(_first(arguments)):
         return machine.torch.method(special)
-    operator = machine.table_of(name).function(name) or machine.torch.standard(name)
+    operator = machine.table_of(name).function(name)
+    if operator is None or not operator.is_notable:
+        operator = machine.torch.standard(name) or operator
     if operator is not None and operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
     return operator

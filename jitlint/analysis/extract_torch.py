@@ -18,6 +18,18 @@ from typing import Any
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
 from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
+from jitlint.analysis.extract_effects import (
+    added_methods,
+    device_constructors,
+    hiding,
+    hooks,
+    objects,
+    requires_grad,
+    tools,
+    with_effects,
+    written,
+)
+from jitlint.analysis.extract_exports import with_exports
 from jitlint.analysis.extract_kinds import (
     NUMBER,
     SCALAR,
@@ -44,6 +56,15 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "captured": lambda table: captured(table),
     "standard": lambda table: {"standard": standard(table["functions"])},
     "contexts": lambda table: {"contexts": contexts(table["functions"])},
+    "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
+    "objects": lambda table: {"objects": objects(table["standard"])},
+    "effects": lambda table: {"standard": with_effects(table["standard"])},
+    "exports": with_exports,
+    "tools": lambda table: {"functions": table["functions"] | tools()},
+    "hiding": lambda table: {"hiding": hiding()},
+    "hooks": lambda table: {"hooks": hooks()},
+    "requires_grad": lambda table: {"requires_grad": requires_grad()},
+    "device_constructors": lambda table: {"device_constructors": device_constructors()},
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
     "constructs": lambda table: {"constructs": constructs()},

@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import sys
 from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
@@ -70,6 +71,9 @@ MAX_HOST_DEPTH = 4
 """The same for code outside of regions, which is only read for what it hands to compilers."""
 MAX_CONTEXTS = 60
 """A function analysed with more different arguments returns what its annotation says."""
+
+STANDARD = frozenset(sys.stdlib_module_names)
+"""Modules of Python's own, after which scripts are named now and then."""
 
 OVERLOADS = {
     "Add": "__add__",
@@ -175,6 +179,8 @@ class Machine:
         if binding is None:
             return self._starred(module, name)
         if binding.kind is BindingKind.IMPORT:
+            if module.name == binding.target.partition(".")[0] and module.name in STANDARD:
+                return External(binding.target)  # a file does not import itself
             return self.named(binding.target)
         if binding.kind is BindingKind.FUNCTION and name in module.functions:
             return self.defined(module.functions[name])

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -418,6 +419,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
     entered = evaluate(frame, node.func) if isinstance(node, cst.Call) else context
     if isinstance(entered, External | ExternalInstance):
         row = frame.machine.torch.context(entered.name)
+        if row is not None and not isinstance(node, cst.Call):
+            row = replace(row, breaks=row.held)
         frame.observe_operation(node, row, Use.CONTEXT)
         if frame.tracer:
             freezing.in_mode(frame, entered.name, node)

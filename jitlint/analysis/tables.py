@@ -197,11 +197,31 @@ class Table:
 
     def standard(self, dotted: str) -> Operator | None:
         """A function of the standard library, or the method of an object of a class."""
-        return self._operator("standard", dotted)
+        found = self._operator("standard", dotted)
+        if found is not None:
+            return found
+        owner, _, method = dotted.rpartition(".")
+        cls = self._data.get("objects", {}).get(owner, owner)
+        return self._operator("standard", f"{cls}.{method}") or self._any_method(cls, method)
+
+    def _any_method(self, cls: str, method: str) -> Operator | None:
+        """What a method does that a library added to a class."""
+        return None if method.startswith("_") else self._operator("standard", f"{cls}.*")
 
     def context(self, dotted: str) -> Operator | None:
-        """What entering a context manager does."""
-        return self._operator("contexts", dotted)
+        """What entering a context manager does: by the function that makes it, or its class."""
+        return self._operator("contexts", self._makers.get(dotted, dotted))
+
+    @functools.cached_property
+    def _makers(self) -> dict[str, str]:
+        """The functions that make the context managers of a class of another name."""
+        standard = self._data.get("standard", {})
+        names = self._data.get("contexts", {})
+        return {
+            entry["instance"]: name
+            for name, entry in standard.items()
+            if name in names and entry.get("instance", name) != name
+        }
 
     def store(self, attribute: str) -> Operator | None:
         """What storing an attribute of a tensor does."""
