@@ -100,6 +100,7 @@ def by_function(
     arguments = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
     if arguments and is_state(frame, arguments[0]):
         return STATIC if _is_size(result) else result
+    _of_mode(frame, name, given, node)
     freezes = any(freeze(frame, name, given, node) for freeze in OF_FUNCTIONS)
     return _as_number(result, name) if freezes else result
 
@@ -146,6 +147,20 @@ def _of_data(frame: Frame, name: str, given: list[Value], node: cst.BaseExpressi
     row = "numpy" if name.startswith("numpy.") else row
     row = "math.sqrt" if name.startswith("math.") else row
     return _note(frame, node, Freeze.DATA, "data", row, tensor, name)
+
+
+def _of_mode(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> None:
+    """`F.dropout(x, p)` is in training mode whatever the module is in."""
+    position = frame.machine.tracing.training_position(name)
+    if position is None or not isinstance(node, cst.Call):
+        return
+    arguments = node.args
+    is_given = any(
+        each.keyword is not None and each.keyword.value == "training" for each in arguments
+    )
+    is_open = any(each.star for each in arguments)
+    if not is_given and not is_open and len(arguments) <= position:
+        frame.observe_frozen(node, Freeze.TRAINING, name, "frozen", given[0] if given else STATIC)
 
 
 def _of_metadata(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> bool:
