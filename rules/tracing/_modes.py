@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from jitlint.analysis.calls import KEEPS_MODULE
+from jitlint.analysis.calls import KEEPS_MODULE, MODULE_CONTAINERS
 from jitlint.analysis.machine import Machine
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import (
@@ -18,6 +18,7 @@ from jitlint.analysis.values import (
     Class,
     External,
     ExternalInstance,
+    ExternalMethod,
     Function,
     Instance,
     Value,
@@ -106,7 +107,7 @@ class Modes:
                 return Mode.UNKNOWN if any(_switches(c.node) for c in classes) else Mode.TRAINING
             case External(name) if name in SAME and node.args:
                 return self._of(node.args[0].value, until, body, function, depth)
-            case External(name) if self._machine.table_of(name).module(name) is not None:
+            case External(name) if name in MODULE_CONTAINERS or self._is_layer(name):
                 return Mode.TRAINING
             case Function(info) if depth < MAX_DEPTH and isinstance(info.node, cst.FunctionDef):
                 returned = list(_returns(info.node))
@@ -120,6 +121,9 @@ class Modes:
                     ]
                 )
         return Mode.UNKNOWN
+
+    def _is_layer(self, name: str) -> bool:
+        return self._machine.table_of(name).module(name) is not None
 
     def value(self, node: cst.BaseExpression) -> Value:
         return self._call.value_of(node)
@@ -138,7 +142,7 @@ class Modes:
                 return not is_plain or "quant" in name or "eval" in name
             case ExternalInstance(name):
                 return not name.startswith(LEAVES_ALONE)
-            case Instance():
+            case Instance() | ExternalMethod(receiver=Instance() | ExternalInstance()):
                 return False
         return True
 
