@@ -201,7 +201,7 @@ def _note_metadata(frame: Frame, node: cst.BaseExpression, name: str, given: lis
     for value in leaves_of(given):
         if isinstance(value, Static) and value.source is Source.METADATA and value.read:
             row = value.read.operator
-            return _note(frame, node, Freeze.METADATA, "metadata", row, value)
+            return _note(frame, node, Freeze.METADATA, "metadata", row, value, name)
     return False
 
 
