@@ -29,8 +29,9 @@ class Region:
     """One function under one compiler.
 
     `entry` says where the region was created, as `path:line`. `chain` names the functions
-    from the entry (first) to the function that holds a finding (last). `maker` is the dotted
-    name of the function that created the region, where analysis needs it.
+    from the entry (first) to the function that holds a finding (last). `fullgraph`: also
+    of an export that is strict. `maker` is the dotted name of the function that created the
+    region, where analysis needs it.
     """
 
     kind: RegionKind

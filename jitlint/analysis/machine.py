@@ -30,6 +30,7 @@ from jitlint.analysis.values import (
     Choice,
     Class,
     Closure,
+    CutOff,
     Dataset,
     Dict,
     Exported,
@@ -50,6 +51,7 @@ from jitlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    is_callable,
     is_constant,
     is_none,
     is_true,
@@ -124,6 +126,7 @@ class Machine:
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
         self._nested: dict[int, FunctionInfo] = {}
+        self.hooks: dict[ClassInfo, str] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
 
@@ -292,7 +295,7 @@ class Machine:
                 return self._class_attribute(info, name, bound=None)
             case Super(instance, cls):
                 return self._super_attribute(instance, cls, name)
-            case Optional(value):
+            case Optional(value) | CutOff(function=value):
                 return self.attribute(frame, value, name)
             case Choice(options):
                 return join_all([self.attribute(frame, option, name) for option in options])
@@ -600,6 +603,18 @@ class Machine:
             return self.run(replace(frame, region=None, depth=0), function, bound)
         return self.declared_result(info)
 
+    def call_unseen(
+        self, frame: Frame, callee: Value, by: str, arguments: Arguments, node: cst.BaseExpression
+    ) -> Value:
+        """Call what is hidden from tracers by `by`; Python and TorchScript look into it."""
+        is_scripted = by in tables_of_makers.SCRIPTED
+        if frame.region is None or (is_scripted and _is_scripted(frame.region)):
+            return apply(frame, callee, arguments, node)
+        if is_scripted:
+            return apply(replace(frame, region=None, depth=0), callee, arguments, node)
+        function = callee.function if isinstance(callee, BoundMethod) else callee
+        return self.declared_result(function.info) if isinstance(function, Function) else UNKNOWN
+
     def run(self, frame: Frame, function: Function, bound: dict[str, Value]) -> Value:
         info = function.info
         region = frame.region
@@ -675,7 +690,7 @@ class Machine:
                     _kind_of(maker, arguments),
                     target,
                     UNKNOWN if examples is None or not maker.examples else examples,
-                    is_true(arguments.keywords.get("fullgraph")),
+                    any(is_true(arguments.keywords.get(name)) for name in WHOLE),
                     frame.module,
                     frame.function,
                     node,
@@ -686,6 +701,8 @@ class Machine:
         if maker.name in PROGRAMS and isinstance(node, cst.Call):
             frame.observe_program(node, arguments.get(1, "args") or UNKNOWN, arguments.keywords)
             return Exported(target, node, frame.module, frame.function)
+        if maker.name in tables_of_makers.SCRIPTED and is_callable(target):
+            return CutOff(target, maker.name)
         if is_kernel:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
@@ -709,6 +726,9 @@ class Machine:
         if kind in GRAPHS and isinstance(function, Function):
             self.graphs[function.info] = kind, dict(arguments.keywords)
 
+
+WHOLE = ("fullgraph", "strict")
+"""Options of torch.compile and torch.export with which Dynamo must not break the graph."""
 
 PROGRAMS = frozenset({"torch.export.export"})
 """Makers whose result is a program of its own, which is called by `program.module()(…)`."""

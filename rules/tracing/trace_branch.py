@@ -13,6 +13,7 @@ from jitlint.rule import Context, Rule
 from . import _graph_branches as in_graph
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
 
@@ -72,6 +73,7 @@ class TraceBranch(Rule):
     severity = Severity.WARNING
     fixable = True
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
+    covers = frozenset(construct.code for construct in Construct)
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
         region = _stopped_by(test, ctx)
@@ -79,6 +81,8 @@ class TraceBranch(Rule):
             return
         reason = in_graph.REASONS.get(region.kind)
         fix, no_fix_reason = (None, reason) if reason else fix_for(test, ctx)
+        if fix is None and (fix := isolated(test, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),

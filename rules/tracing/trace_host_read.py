@@ -19,6 +19,8 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .isolation.isolate import isolated
+from .read_fixes.fixes import fix_for
 
 
 class TraceHostRead(Rule):
@@ -26,6 +28,7 @@ class TraceHostRead(Rule):
 
     name = "trace-host-read"
     severity = Severity.WARNING
+    fixable = True
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
@@ -35,13 +38,17 @@ class TraceHostRead(Rule):
         if operation.code == DATA_DEPENDENT and is_asked(operation.node, ctx.module):
             return  # a finding of trace-branch
         code = shortened(ctx, operation.node)
+        fix, no_fix_reason = fix_for(operation, ctx)
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             f"`{code}` reads a tensor into Python; {consequence(region)}",
             severity=severity_of(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            no_fix_reason="TODO",
+            fix=fix,
+            no_fix_reason=no_fix_reason,
         )
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
