@@ -217,6 +217,7 @@ class Freeze(enum.Enum):
     STATE = "state"
     EFFECT = "effect"
     HASH = "hash"
+    TRAINING = "training"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -264,6 +264,11 @@ class Table:
         found = self._data.get("instances", {}).get(maker)
         return None if found is None else str(found)
 
+    def training_position(self, function: str) -> int | None:
+        """The position of a parameter `training` that is true by default."""
+        found = self._data.get("training_by_default", {}).get(function)
+        return None if found is None else int(found)
+
     def outcome(self, section: str, name: str, tracer: str) -> str | None:
         """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
         found = self._data.get(section, {}).get(name, {}).get(tracer)

@@ -40,7 +40,7 @@ from jitlint.analysis.values import (
 )
 from jitlint.positions import positions_of
 from jitlint.project.crashes import Crashes
-from jitlint.project.evidence import contradicted
+from jitlint.project.evidence import contradicted, is_member_of_numbers
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
 from jitlint.region import GRAPHS, Region, RegionKind
@@ -433,7 +433,8 @@ def _items_of(value: Value) -> tuple[Value, ...]:
 
 
 def _graph_parameter(entry: Entry, options: dict[str, Value], position: int, name: str) -> Value:
-    if contradicted(entry.function, name):
+    is_number = position == 0 and is_member_of_numbers(entry.function, name)
+    if contradicted(entry.function, name) and not is_number:
         return UNKNOWN
     if entry.kind is RegionKind.KERAS:
         is_input = position == 0 and entry.function.name == "call"
