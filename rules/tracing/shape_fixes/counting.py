@@ -1,12 +1,13 @@
 """Operators whose size is known, though not to the compiler."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import Operation
 from jitlint.analysis.scope import Spelling, statement_of
+from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Sequence, Static, Tuple
 from jitlint.finding import Fix
 from jitlint.rule import Context
@@ -16,6 +17,7 @@ from ..branch_fixes.profile import Describer
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import kept, operator_at, value_at
 
+NAMES = frozenset({"bincount", "repeat_interleave"})
 NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
@@ -125,12 +127,12 @@ def _call(
     operation: Operation, ctx: Context
 ) -> "tuple[cst.Call, str, list[cst.BaseExpression], dict[str, cst.BaseExpression]]":
     """A call of an operator: its name and its arguments, the receiver first."""
-    call = operation.node
-    if not isinstance(call, cst.Call) or any(each.star for each in call.args):
-        raise NotMine
-    describer = Describer(operation, statement_of(call, ctx.module))
-    found = operator_at(describer, call)
-    if found is None:
+    describer = Describer(operation, statement_of(operation.node, ctx.module))
+    for call in _calls_at(operation.node, ctx):
+        found = operator_at(describer, call)
+        if found is not None and found[0] in NAMES and not any(each.star for each in call.args):
+            break
+    else:
         raise NotMine
     name, is_method = found
     arguments = [each.value for each in call.args if each.keyword is None]
@@ -138,6 +140,15 @@ def _call(
         arguments.insert(0, cst.ensure_type(call.func, cst.Attribute).value)
     keywords = {each.keyword.value: each.value for each in call.args if each.keyword is not None}
     return call, name, arguments, keywords
+
+
+def _calls_at(node: cst.CSTNode, ctx: Context) -> Iterator[cst.Call]:
+    """The call that `node` is, or that it is an argument of."""
+    parents = parents_of(ctx.module)
+    argument = parents.get(node)
+    for found in (node, parents.get(argument) if isinstance(argument, cst.Arg) else None):
+        if isinstance(found, cst.Call):
+            yield found
 
 
 def _code(describer: Describer, node: cst.CSTNode) -> str:
