@@ -6,7 +6,7 @@ import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import Operation
-from jitlint.analysis.scope import Spelling, statement_of
+from jitlint.analysis.scope import Spelling, definition_of, statement_of
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Sequence, Static, Tuple
 from jitlint.finding import Fix
@@ -100,12 +100,25 @@ def _list_in(repeats: cst.BaseExpression, describer: Describer) -> cst.BaseExpre
     if operator_at(describer, repeats) != ("tensor", False):
         return None
     counts = repeats.args[0].value
-    match value_at(describer, counts):
+    return counts if _are_numbers(counts, describer) else None
+
+
+def _are_numbers(node: cst.BaseExpression, describer: Describer) -> bool:
+    """Whether a list is known to hold Python numbers."""
+    if isinstance(node, cst.Name):
+        definition = definition_of(
+            node.value, statement_of(node, describer.module), describer.module
+        )
+        if definition.value is not None:
+            return _are_numbers(definition.value, describer)
+    if isinstance(node, cst.List | cst.Tuple):
+        return all(isinstance(value_at(describer, each.value), Static) for each in node.elements)
+    match describer.test.value_of(node):
         case Sequence(Static()):
-            return counts
-        case Tuple(items) if all(isinstance(each, Static) for each in items):
-            return counts
-    return None
+            return True
+        case Tuple(items):
+            return all(isinstance(each, Static) for each in items)
+    return False
 
 
 def _with_argument(arguments: Iterable[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
