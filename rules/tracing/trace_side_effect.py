@@ -18,6 +18,7 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 
 class TraceSideEffect(Rule):
