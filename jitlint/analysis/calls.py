@@ -39,6 +39,7 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
     Read,
     Sequence,
@@ -522,7 +523,13 @@ def _result_of_method(
     if name in ("to", "type"):
         return _cast(receiver, arguments)
     if name in ("numpy", "__array__"):
-        return replace(receiver, framework=Framework.NUMPY, assumed=False, grad=False)
+        return replace(
+            receiver,
+            framework=Framework.NUMPY,
+            assumed=False,
+            grad=False,
+            origin=Origin.COMPUTED,
+        )
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
@@ -543,7 +550,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False)
+    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -954,7 +961,7 @@ def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     if is_tensor(value):
-        return value
+        return replace(value, origin=Origin.COMPUTED)
     return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
 
 

@@ -28,6 +28,7 @@ from jitlint.analysis.values import (
     Instance,
     Kernel,
     Optional,
+    Origin,
     Read,
     Sequence,
     Shape,
@@ -273,7 +274,7 @@ def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
     value = evaluate(frame, node.expression)
     if isinstance(value, Static) and is_constant(value):
         return _negated(node.operator, value)
-    return value
+    return replace(value, origin=Origin.COMPUTED) if is_tensor(value) else value
 
 
 def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
@@ -540,7 +541,7 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
     if tensor.rank == 1 and len(index) == 1:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
-    return replace(tensor, rank=rank)
+    return replace(tensor, rank=rank, origin=Origin.COMPUTED)
 
 
 def _item_shape(

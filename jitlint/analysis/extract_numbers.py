@@ -1,0 +1,227 @@
+"""Where an operator of torch asks for a Python number, and what a tensor given there does.
+
+`python -m jitlint.analysis.extract_numbers` adds the section "numbers" to the table of the
+installed torch. The type stubs say which parameters are numbers or sizes; what happens is
+found by compiling a call with a tensor in that place.
+"""
+
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jitlint.analysis.extract_regions import compile_region, in_processes
+from jitlint.analysis.extract_samples import Sample
+from jitlint.analysis.extract_stubs import Parameter
+from jitlint.analysis.extract_subjects import Subject, functions, methods
+from jitlint.analysis.extract_torch import TABLES, dump
+
+INTEGRAL = ("int", "Int", "Number", "_size")
+FLOATING = ("float", "Number")
+SEVERAL = ("_size", "Sequence", "list", "tuple")
+"""What the annotation of a parameter contains that wants whole numbers, any, or several."""
+INTEGERS: tuple[Any, ...] = (2, 1, 0, 3, 4)
+SIZES: tuple[Any, ...] = ((2, 3), (2,), (1, 2), (1,), (0, 1), (0,), (3,), (1, 1), (2, 2))
+FLOATS: tuple[Any, ...] = (0.5, 2.0)
+MAX_VARIADIC = 4
+"""So many sizes of `torch.zeros(*size)` are measured."""
+MAX_SAMPLES = 24
+"""Calls of a function into which the number is put."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for a number: a position (the receiver of a method is 0), or a keyword."""
+
+    key: str
+    integral: bool
+    floating: bool
+    several: bool
+    variadic: bool
+
+    @property
+    def keys(self) -> Iterator[str]:
+        """The places that this one stands for."""
+        if self.key.isdigit():
+            count = MAX_VARIADIC if self.variadic else 1
+            yield from (str(int(self.key) + step) for step in range(count))
+        else:
+            yield self.key
+
+    def candidates(self) -> Iterator[Any]:
+        if self.several:
+            yield from SIZES
+        if self.integral:
+            yield from INTEGERS
+        if self.floating:
+            yield from FLOATS
+
+
+def main() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    release = ".".join(torch.__version__.split(".")[:2])
+    path = TABLES / f"torch-{release}.json"
+    table = json.loads(path.read_bytes())
+    subjects = [s for s in (*functions(), *methods()) if not sys.argv[1:] or s.name in sys.argv[1:]]
+    found = numbers(subjects)
+    if sys.argv[1:]:
+        print(json.dumps(found, indent=1, sort_keys=True))
+        return
+    path.write_text(dump({**table, "numbers": found}), encoding="utf-8")
+
+
+def numbers(subjects: list[Subject]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The rows of each slot at which a compiler stops, by operator."""
+    asking = [subject for subject in subjects if any(True for _ in slots_of(subject))]
+    return {
+        subject.name: rows for subject, rows in in_processes(measure, asking, 120) if rows
+    }
+
+
+def slots_of(subject: Subject) -> Iterator[Slot]:
+    """The places where some overload wants a number, and none has to have a tensor."""
+    found: dict[str, list[Parameter]] = {}
+    for overload in subject.overloads:
+        for index, parameter in enumerate(overload.parameters):
+            if not parameter.keyword_only:
+                found.setdefault(str(index + subject.method), []).append(parameter)
+            if not parameter.name.startswith("*"):
+                found.setdefault(parameter.name, []).append(parameter)
+    for key, parameters in found.items():
+        texts = [p.annotation for p in parameters if "Tensor" not in p.annotation]
+        integral, floating, several = (
+            any(word in text for text in texts for word in words)
+            for words in (INTEGRAL, FLOATING, SEVERAL)
+        )
+        if integral or floating:
+            variadic = any(p.name.startswith("*") for p in parameters)
+            yield Slot(key, integral, floating, several, variadic)
+
+
+def measure(subject: Subject) -> dict[str, dict[str, Any]]:
+    samples = [sample for sample in subject.samples() if sample.compiles]
+    spread = {_form(sample): sample for sample in reversed(samples)}
+    chosen = list(itertools.islice(spread.values(), MAX_SAMPLES))
+    rows = [(slot, _row(subject, slot, chosen)) for slot in slots_of(subject)]
+    return {key: row for slot, row in rows if row is not None for key in slot.keys}
+
+
+def _form(sample: Sample) -> object:
+    return (*map(_kind, sample.args), *((name, _kind(v)) for name, v in sample.kwargs.items()))
+
+
+def _kind(value: Any) -> object:
+    shape = getattr(value, "ndim", None)
+    return type(value).__name__, shape, len(value) if isinstance(value, list | tuple) else None
+
+
+def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] | None:
+    """What a tensor in this place does, by the first call that works with one."""
+    import torch
+
+    for sample, value in _with_number(subject, slot, samples):
+        region, number = _region(subject, slot, sample, value)
+        given = [torch.tensor(number), sample.args, sample.kwargs]
+        try:
+            region(*_fresh(given), lambda n: n * 1)
+        except Exception:
+            continue
+        outcomes = {
+            name: compile_region(region, *_fresh(given), change, fullgraph=fullgraph)
+            for name, (change, fullgraph) in MODES.items()
+        }
+        if outcomes["computed"].identifier is None:
+            return None
+        row: dict[str, Any] = {"reads": outcomes["computed"].identifier}
+        row |= {"given": True} if outcomes["given"].identifier else {}
+        row |= {"constant": True} if not outcomes["symbol"].clean else {}
+        return row
+    return None
+
+
+MODES: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "computed": (lambda number: number * 1, False),
+    "given": (lambda number: number, False),
+    "symbol": (lambda number: (number * 1).item(), True),
+}
+"""What is done to the number, and whether with `fullgraph=True`: a tensor that was computed,
+one that the region was given, and a number that was read and became a symbol."""
+
+
+def _with_number(
+    subject: Subject, slot: Slot, samples: list[Sample]
+) -> Iterator[tuple[Sample, Any]]:
+    """Calls of which the number is missing, and what to put there."""
+    for sample in samples:
+        if slot.key.isdigit():
+            position = int(slot.key)
+            if len(sample.args) < position:
+                continue
+            if len(sample.args) > position:
+                own = sample.args[position]
+                if not _fits(own):
+                    continue
+                if isinstance(own, list | tuple) or type(own) is int or not slot.integral:
+                    yield sample, own
+            for value in slot.candidates():
+                yield sample, value
+        elif slot.key in sample.kwargs:
+            if _fits(sample.kwargs[slot.key]):
+                yield sample, sample.kwargs[slot.key]
+        else:
+            for value in slot.candidates():
+                yield sample, value
+
+
+def _fits(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and all(type(item) in (int, float) for item in value)
+    return type(value) in (int, float)
+
+
+def _region(
+    subject: Subject, slot: Slot, sample: Sample, value: Any
+) -> tuple[Callable[..., Any], Any]:
+    """The call, as a function of the number; of several sizes, of the first."""
+    call = _caller(subject, sample)
+    name = slot.key
+    is_list = isinstance(value, list | tuple)
+    rest = list(value[1:]) if is_list else []
+    number = value[0] if is_list else value
+
+    if slot.key.isdigit():
+        position = int(slot.key)
+
+        def region(given: Any, args: Any, kwargs: Any, change: Any) -> Any:
+            changed = change(given)
+            put = [changed, *rest] if is_list else changed
+            return call(*args[:position], put, *args[position + 1 :], **kwargs)
+    else:
+
+        def region(given: Any, args: Any, kwargs: Any, change: Any) -> Any:
+            changed = change(given)
+            put = [changed, *rest] if is_list else changed
+            return call(*args, **{**kwargs, name: put})
+
+    return region, number
+
+
+def _caller(subject: Subject, sample: Sample) -> Callable[..., Any]:
+    if not subject.method:
+        return sample.call
+    name = subject.name.rpartition(".")[2]
+    return lambda receiver, *args, **kwargs: getattr(receiver, name)(*args, **kwargs)
+
+
+def _fresh(given: list[Any]) -> list[Any]:
+    number, args, kwargs = given
+    copy = Sample(len, (number, *args), kwargs, False, "measured").copy()
+    return [copy.args[0], copy.args[1:], copy.kwargs]
+
+
+if __name__ == "__main__":
+    main()
