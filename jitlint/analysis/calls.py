@@ -340,9 +340,43 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
+    _observe_numbers(frame, name, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     return _read_by(result, node)
+
+
+def _observe_numbers(
+    frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
+) -> None:
+    """Tell the log of tensors that are given where an operator asks for a number."""
+    rows = frame.machine.torch.numbers(operator)
+    if not rows or frame.region is None:
+        return
+    given = {str(position): value for position, value in enumerate(arguments.positional)}
+    given |= arguments.keywords
+    for slot, row in rows.items():
+        if any(name in given for name in row.unless):
+            continue
+        if slot in given:
+            frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
+        elif not slot:
+            frame.observe_operation(node, row, Use.CALL, arguments.all())
+
+
+def _argument_node(
+    node: cst.BaseExpression, arguments: Arguments, slot: str
+) -> cst.BaseExpression:
+    """The expression at a place of a call; the call, where it cannot be told apart."""
+    if not isinstance(node, cst.Call):
+        return node
+    if not slot.isdigit():
+        named = (a.value for a in node.args if a.keyword is not None and a.keyword.value == slot)
+        return next(named, node)
+    positional = [a for a in node.args if a.keyword is None]
+    index = int(slot) - len(arguments.positional) + len(positional)
+    is_exact = 0 <= index < len(positional) and not any(a.star for a in positional)
+    return positional[index].value if is_exact else node
 
 
 def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | None:
@@ -506,6 +540,7 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    _observe_numbers(frame, f"Tensor.{name}", given, node)
     return _read_by(_result_of_method(frame, receiver, name, arguments, operator), node)
 
 
@@ -843,9 +878,9 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     shapes.used(frame, node, *arguments.positional)
-    for bound in filter(is_tensor, arguments.positional):
-        row = frame.machine.torch.method("__index__")
-        frame.observe_operation(node, row, Use.CONVERSION, (bound,))
+    row = frame.machine.torch.construct("range_of_tensor")
+    for bound in arguments.positional:
+        frame.observe_number(node, row, bound)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest, varies=True))

@@ -8,19 +8,20 @@ found by compiling a call with a tensor in that place.
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jitlint.analysis.extract_regions import compile_region, in_processes
+from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE
+from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_samples import Sample
-from jitlint.analysis.extract_stubs import Parameter
+from jitlint.analysis.extract_stubs import Overload, Parameter
 from jitlint.analysis.extract_subjects import Subject, functions, methods
 from jitlint.analysis.extract_torch import TABLES, dump
 
 INTEGRAL = ("int", "Int", "Number", "_size")
 FLOATING = ("float", "Number")
-SEVERAL = ("_size", "Sequence", "list", "tuple")
+SEVERAL = ("_size", "Sequence", "list", "List", "tuple")
 """What the annotation of a parameter contains that wants whole numbers, any, or several."""
 INTEGERS: tuple[Any, ...] = (2, 1, 0, 3, 4)
 SIZES: tuple[Any, ...] = ((2, 3), (2,), (1, 2), (1,), (0, 1), (0,), (3,), (1, 1), (2, 2))
@@ -85,7 +86,7 @@ def numbers(subjects: list[Subject]) -> dict[str, dict[str, dict[str, Any]]]:
 def slots_of(subject: Subject) -> Iterator[Slot]:
     """The places where some overload wants a number, and none has to have a tensor."""
     found: dict[str, list[Parameter]] = {}
-    for overload in subject.overloads:
+    for overload in subject.overloads or _declared(subject):
         for index, parameter in enumerate(overload.parameters):
             if not parameter.keyword_only:
                 found.setdefault(str(index + subject.method), []).append(parameter)
@@ -102,12 +103,35 @@ def slots_of(subject: Subject) -> Iterator[Slot]:
             yield Slot(key, integral, floating, several, variadic)
 
 
+def _declared(subject: Subject) -> Iterator[Overload]:
+    """The signatures in the schemas of an operator, where no stub has one."""
+    import torch
+
+    packet: Any = getattr(torch.ops.aten, subject.name.rpartition(".")[2], None)
+    for name in packet.overloads() if hasattr(packet, "overloads") else ():
+        arguments = getattr(packet, name)._schema.arguments
+        parameters = (
+            Parameter(a.name, str(a.type), not a.has_default_value(), a.kwarg_only)
+            for a in arguments[subject.method :]
+            if not a.is_out
+        )
+        yield Overload(tuple(parameters), "")
+
+
 def measure(subject: Subject) -> dict[str, dict[str, Any]]:
+    names = {slot.key for slot in slots_of(subject)}
     samples = [sample for sample in subject.samples() if sample.compiles]
+    samples += [_without(sample, names) for sample in samples if names & sample.kwargs.keys()]
     spread = {_form(sample): sample for sample in reversed(samples)}
     chosen = list(itertools.islice(spread.values(), MAX_SAMPLES))
     rows = [(slot, _row(subject, slot, chosen)) for slot in slots_of(subject)]
-    return {key: row for slot, row in rows if row is not None for key in slot.keys}
+    found = {key: row for slot, row in rows if row is not None for key in slot.keys}
+    without = _row_without(subject, chosen)
+    return found if without is None else {"": without, **found}
+
+
+def _without(sample: Sample, names: set[str]) -> Sample:
+    return replace(sample, kwargs={k: v for k, v in sample.kwargs.items() if k not in names})
 
 
 def _form(sample: Sample) -> object:
@@ -139,8 +163,72 @@ def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] 
         row: dict[str, Any] = {"reads": outcomes["computed"].identifier}
         row |= {"given": True} if outcomes["given"].identifier else {}
         row |= {"constant": True} if not outcomes["symbol"].clean else {}
+        if row["reads"] == DYNAMIC_SHAPE:
+            shape = getattr(region(*_fresh(given), MODES["given"][0]), "shape", ())
+            number = torch.tensor(number)
+            filled = _put(sample, slot, [number, *value[1:]] if _is_several(value) else number)
+            row |= _unless(subject, filled, shape, besides=slot)
         return row
     return None
+
+
+def _row_without(subject: Subject, samples: list[Sample]) -> dict[str, Any] | None:
+    """The row of the call itself, where it breaks unless some number is given."""
+    fewest = min((len(s.args) for s in samples), default=0)
+    for sample in samples:
+        if len(sample.args) == fewest and not sample.kwargs and _runs(sample):
+            outcome = _compiled(subject, sample)
+            if outcome.identifier is None:
+                return None
+            unless = _unless(subject, sample, getattr(sample.copy().run(), "shape", ()))
+            refused = not _compiled(subject, sample, fullgraph=True).clean
+            constant = {"constant": True} if refused else {}
+            return {"reads": outcome.identifier, **constant, **unless} if unless else None
+    return None
+
+
+def _unless(
+    subject: Subject, sample: Sample, shape: Iterable[int], besides: Slot | None = None
+) -> dict[str, Any]:
+    """The places that, when they are filled too, make a call compile."""
+    found = []
+    for slot in slots_of(subject):
+        if slot == besides:
+            continue
+        for value in (*shape, *slot.candidates()):
+            filled = _put(sample, slot, value)
+            if filled is not None and _runs(filled):
+                found += [slot.key] if _compiled(subject, filled).clean else []
+                break
+    return {"unless": found} if found else {}
+
+
+def _put(sample: Sample, slot: Slot, value: Any) -> Sample | None:
+    """The same call with a value in a place; None where another stands before it."""
+    if not slot.key.isdigit():
+        return replace(sample, kwargs={**sample.kwargs, slot.key: value})
+    position = int(slot.key)
+    if position > len(sample.args):
+        return None
+    return replace(sample, args=(*sample.args[:position], value, *sample.args[position + 1 :]))
+
+
+def _runs(sample: Sample) -> bool:
+    try:
+        sample.copy().run()
+    except Exception:
+        return False
+    return True
+
+
+def _compiled(subject: Subject, sample: Sample, *, fullgraph: bool = False) -> Outcome:
+    call = _caller(subject, sample)
+
+    def region(args: Any, kwargs: Any) -> Any:
+        return call(*[a * 1 if i == 0 else a for i, a in enumerate(args)], **kwargs)
+
+    fresh = sample.copy()
+    return compile_region(region, fresh.args, fresh.kwargs, fullgraph=fullgraph)
 
 
 MODES: dict[str, tuple[Callable[[Any], Any], bool]] = {
@@ -177,8 +265,12 @@ def _with_number(
                 yield sample, value
 
 
+def _is_several(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
 def _fits(value: Any) -> bool:
-    if isinstance(value, list | tuple):
+    if _is_several(value):
         return bool(value) and all(type(item) in (int, float) for item in value)
     return type(value) in (int, float)
 
@@ -189,7 +281,7 @@ def _region(
     """The call, as a function of the number; of several sizes, of the first."""
     call = _caller(subject, sample)
     name = slot.key
-    is_list = isinstance(value, list | tuple)
+    is_list = _is_several(value)
     rest = list(value[1:]) if is_list else []
     number = value[0] if is_list else value
 

@@ -123,6 +123,8 @@ class Use(enum.Enum):
     CONTEXT = "context"
     STORE = "store"
     ATTRIBUTE = "attribute"
+    NUMBER = "number"
+    """Something asks for a number, and the operands are what it is given instead."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -149,6 +151,8 @@ class Operation(Observation):
     def code(self) -> str | None:
         """The id of the graph break in default mode; None if there is none."""
         operator = self.operator
+        if self.use is Use.NUMBER and not any(map(is_tensor, self.operands)):
+            return None  # a number by then, as the graph was broken where it was read
         if operator.with_tensor and any(is_tensor(value) for value in self.given):
             return operator.with_tensor
         return operator.reads or operator.breaks

@@ -60,7 +60,9 @@ class Operator:
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `varies`: two calls with equal arguments give
     different values (clocks, random numbers). `instance` is the class of the object that it
-    returns.
+    returns. Of a place that asks for a number, `given`: a tensor that the region is given
+    breaks there too; `constant`: so does a number that was read and became a symbol.
+    `unless` are the places that have to be filled to avoid the break.
     """
 
     name: str
@@ -92,6 +94,9 @@ class Operator:
     captured: bool = False
     varies: bool = False
     instance: str | None = None
+    given: bool = False
+    constant: bool = False
+    unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
 
@@ -172,6 +177,16 @@ class Table:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
         return self._operator("constructs", name)
 
+    def numbers(self, operator: str) -> Mapping[str, Operator]:
+        """The places where an operator asks for a number that is not to be a tensor's: a
+        position (a method's receiver is 0) or a keyword; "" is the call itself."""
+        if operator not in self._numbers:
+            rows = self._data.get("numbers", {}).get(operator, {})
+            self._numbers[operator] = MappingProxyType(
+                {slot: _operator(f"{operator}({slot})", row) for slot, row in rows.items()}
+            )
+        return self._numbers[operator]
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only
@@ -179,6 +194,10 @@ class Table:
     @functools.cached_property
     def _tensor_only(self) -> frozenset[str]:
         return frozenset(self._data["tensor_only_methods"])
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, Mapping[str, Operator]]:
+        return {}
 
     @functools.cached_property
     def _operators(self) -> dict[tuple[str, str], Operator]:
@@ -210,6 +229,7 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         one_argument=None if alone is None else _operator(name, alone),
         structure=_structure(fields.pop("structure", None)),
         is_bool=fields.pop("bool", False),
+        unless=tuple(fields.pop("unless", ())),
         **fields,
     )
 
