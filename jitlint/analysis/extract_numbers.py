@@ -1,13 +1,11 @@
 """Where an operator of torch asks for a Python number, and what a tensor given there does.
 
-`python -m jitlint.analysis.extract_numbers` adds the section "numbers" to the table of the
-installed torch. The type stubs say which parameters are numbers or sizes; what happens is
-found by compiling a call with a tensor in that place.
+Section `numbers` of a table: operator -> place -> row. A place is a position (the receiver
+of a method is 0) or a keyword; "" is the call itself. The type stubs say which parameters
+are numbers or sizes; what happens is found by compiling a call with a tensor there.
 """
 
 import itertools
-import json
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +15,6 @@ from jitlint.analysis.extract_regions import Outcome, compile_region, in_process
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_stubs import Overload, Parameter
 from jitlint.analysis.extract_subjects import Subject, functions, methods
-from jitlint.analysis.extract_torch import TABLES, dump
 
 INTEGRAL = ("int", "Int", "Number", "_size")
 FLOATING = ("float", "Number")
@@ -26,6 +23,7 @@ SEVERAL = ("_size", "Sequence", "list", "List", "tuple")
 INTEGERS: tuple[Any, ...] = (2, 1, 0, 3, 4)
 SIZES: tuple[Any, ...] = ((2, 3), (2,), (1, 2), (1,), (0, 1), (0,), (3,), (1, 1), (2, 2))
 FLOATS: tuple[Any, ...] = (0.5, 2.0)
+AT_ONCE = 4
 MAX_VARIADIC = 4
 """So many sizes of `torch.zeros(*size)` are measured."""
 MAX_SAMPLES = 24
@@ -60,26 +58,12 @@ class Slot:
             yield from FLOATS
 
 
-def main() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    release = ".".join(torch.__version__.split(".")[:2])
-    path = TABLES / f"torch-{release}.json"
-    table = json.loads(path.read_bytes())
-    subjects = [s for s in (*functions(), *methods()) if not sys.argv[1:] or s.name in sys.argv[1:]]
-    found = numbers(subjects)
-    if sys.argv[1:]:
-        print(json.dumps(found, indent=1, sort_keys=True))
-        return
-    path.write_text(dump({**table, "numbers": found}), encoding="utf-8")
-
-
-def numbers(subjects: list[Subject]) -> dict[str, dict[str, dict[str, Any]]]:
+def numbers() -> dict[str, dict[str, dict[str, Any]]]:
     """The rows of each slot at which a compiler stops, by operator."""
+    subjects = [*functions(), *methods()]
     asking = [subject for subject in subjects if any(True for _ in slots_of(subject))]
     return {
-        subject.name: rows for subject, rows in in_processes(measure, asking, 120) if rows
+        subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows
     }
 
 
@@ -313,7 +297,3 @@ def _fresh(given: list[Any]) -> list[Any]:
     number, args, kwargs = given
     copy = Sample(len, (number, *args), kwargs, False, "measured").copy()
     return [copy.args[0], copy.args[1:], copy.kwargs]
-
-
-if __name__ == "__main__":
-    main()
