@@ -364,9 +364,7 @@ def _observe_numbers(
             frame.observe_operation(node, row, Use.CALL, arguments.all())
 
 
-def _argument_node(
-    node: cst.BaseExpression, arguments: Arguments, slot: str
-) -> cst.BaseExpression:
+def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
     """The expression at a place of a call; the call, where it cannot be told apart."""
     if not isinstance(node, cst.Call):
         return node
@@ -424,6 +422,8 @@ def _result_of_external(
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
     if name.startswith("numpy."):
+        if operator.elementwise and (number := _number_of(arguments)) is not None:
+            return number
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
@@ -440,9 +440,15 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     if is_tensor(_first(arguments)):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
-    numbers = [value for value in arguments.all() if isinstance(value, Static)]
-    if not numbers:
-        return STATIC
+    return _number_of(arguments) or STATIC
+
+
+def _number_of(arguments: Arguments) -> Static | None:
+    """A number that is computed of numbers; None where something else is given."""
+    given = arguments.all()
+    numbers = [value for value in given if isinstance(value, Static)]
+    if not numbers or len(numbers) < len(given) or arguments.rest is not None:
+        return None
     source, read = provenance(*numbers)
     return Static(source=source, read=read)
 

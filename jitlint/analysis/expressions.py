@@ -418,15 +418,18 @@ def _compares_tensors(needle: Value, container: Value) -> bool:
 
 
 def _conditional(frame: Frame, node: cst.IfExp) -> Value:
-    decided, when_true, when_false = branch(frame, node.test, Construct.TERNARY, node)
+    test = _test(frame, node.test, Construct.TERNARY, node)
+    decided, when_true, when_false = test.decided, test.when_true, test.when_false
     before = frame.variables
     values: list[Value] = []
-    if decided is not False:
-        frame.variables = when_true
-        values.append(evaluate(frame, node.body))
-    if decided is not True:
-        frame.variables = when_false
-        values.append(evaluate(frame, node.orelse))
+    condition = test.value if decided is None else TRUE
+    with frame.guarded(condition, exempt=_is_training(node.test)):
+        if decided is not False:
+            frame.variables = when_true
+            values.append(evaluate(frame, node.body))
+        if decided is not True:
+            frame.variables = when_false
+            values.append(evaluate(frame, node.orelse))
     frame.variables = before
     return join_all(values)
 
@@ -546,7 +549,7 @@ LOOKUPS: dict[type[Value], str] = {
 def _observe_masks(
     frame: Frame, node: cst.Subscript, container: Tensor, index: list[Value | None]
 ) -> None:
-    given = [value for value in leaves_of(value for value in index if value is not None)]
+    given = list(leaves_of(value for value in index if value is not None))
     if any(_is_mask(value) and value.rank != 0 for value in given if is_tensor(value)):
         row = frame.machine.torch.construct("index_by_mask")
         frame.observe_operation(node, row, Use.INDEX, (container, *given))

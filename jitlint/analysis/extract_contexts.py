@@ -153,7 +153,9 @@ def _returns_manager(subject: Subject, text: str) -> bool:
     return False
 
 
-def _compile(region: Callable[[Manager, bool], Outcome], manager: Manager, *, fullgraph: bool = False) -> Outcome:
+def _compile(
+    region: Callable[[Manager, bool], Outcome], manager: Manager, *, fullgraph: bool = False
+) -> Outcome:
     try:
         with time_limit(5):
             return region(manager, fullgraph)

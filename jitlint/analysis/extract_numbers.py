@@ -62,9 +62,7 @@ def numbers() -> dict[str, dict[str, dict[str, Any]]]:
     """The rows of each slot at which a compiler stops, by operator."""
     subjects = [*functions(), *methods()]
     asking = [subject for subject in subjects if any(True for _ in slots_of(subject))]
-    return {
-        subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows
-    }
+    return {subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows}
 
 
 def slots_of(subject: Subject) -> Iterator[Slot]:
@@ -151,6 +149,7 @@ def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] 
             shape = getattr(region(*_fresh(given), MODES["given"][0]), "shape", ())
             number = torch.tensor(number)
             filled = _put(sample, slot, [number, *value[1:]] if _is_several(value) else number)
+            assert filled is not None
             row |= _unless(subject, filled, shape, besides=slot)
         return row
     return None

@@ -244,6 +244,8 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["may_be_dynamic"] = True
         if captured:
             entry["captured"] = True
+        if entry.get("one_argument", {}).get("dynamic_shape"):
+            entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)

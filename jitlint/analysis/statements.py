@@ -124,9 +124,7 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
     index = evaluate_index(frame, target)
     if is_tensor(container):
-        observe_scalar_indices(
-            frame, target, index, "store_at_scalar", "store_through_scalar_mask"
-        )
+        observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     path = evaluate_target_path(target.value)
     if path is None:
         return

@@ -56,8 +56,8 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor.
-    `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
+    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor, or
+    `with_tensor_inside` of a container. `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `varies`: two calls with equal arguments give
     different values (clocks, random numbers). `instance` is the class of the object that it
     returns. Of a place that asks for a number, `given`: a tensor that the region is given
@@ -91,6 +91,9 @@ class Operator:
     reads: str | None = None
     breaks: str | None = None
     with_tensor: str | None = None
+    with_tensor_captured: bool = False
+    with_tensor_inside: str | None = None
+    with_tensor_inside_captured: bool = False
     captured: bool = False
     varies: bool = False
     instance: str | None = None
@@ -103,7 +106,8 @@ class Operator:
     @property
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
-        return bool(self.breaks or self.reads or self.with_tensor or self.varies)
+        breaks = self.breaks or self.reads or self.with_tensor or self.with_tensor_inside
+        return bool(breaks or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""

@@ -377,7 +377,10 @@ SHAPE = Static(source=Source.SHAPE)
 TORCH_SIZE = Sequence(SHAPE, "torch.Size")
 ASSUMED_TENSOR = Tensor(assumed=True)
 
-CHOOSABLE = (Function, BoundMethod, Instance, ExternalInstance, Class, Partial, Kernel, Choice)
+CHOOSABLE = (
+    *(Function, BoundMethod, Instance, ExternalInstance, Class, External, Partial, Kernel),
+    Choice,
+)
 MAX_OPTIONS = 8
 
 

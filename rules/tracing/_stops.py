@@ -41,11 +41,17 @@ def problem_of(operation: Operation) -> Problem:
     operator = operation.operator
     if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
         return Problem.DYNAMIC_SHAPE
+    if operation.use is Use.NUMBER or _is_read_by_numpy(operation):
+        return Problem.HOST_READ
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
         return Problem.HOST_READ
     if operator.name in OUTSIDE_WORLD or operator.name.partition(".")[0] in OUTSIDE_WORLD:
         return Problem.SIDE_EFFECT
     return Problem.UNSUPPORTED
+
+
+def _is_read_by_numpy(operation: Operation) -> bool:
+    return operation.operator.name.startswith("numpy.") and operation.holds_tensor
 
 
 def breaking_region(operation: Operation) -> Region | None:
@@ -54,11 +60,9 @@ def breaking_region(operation: Operation) -> Region | None:
     With `fullgraph=True`, and under torch.export, a number that is read becomes a symbol,
     and so does a size that depends on data.
     """
-    if operation.code is None:
-        return None
-    if operation.default_mode is not None:
+    if operation.default_mode is not None and operation.code is not None:
         return operation.default_mode
-    if operation.operator.captured:
+    if operation.captured or not (operation.code or operation.use is Use.NUMBER):
         return None
     return operation.regions.get(RegionKind.COMPILE) or operation.regions.get(RegionKind.EXPORT)
 
