@@ -41,6 +41,7 @@ from jitlint.analysis.extract_kinds import (
     kind_of_annotation,
 )
 from jitlint.analysis.extract_modules import modules
+from jitlint.analysis.extract_numbers import numbers
 from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_registry import registry
@@ -68,6 +69,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
     "constructs": lambda table: {"constructs": constructs()},
+    "numbers": lambda table: {"numbers": numbers()},
     "graph_breaks": lambda table: {"graph_breaks": registry()},
     "skipped": lambda table: {"skipped": skipped()},
 }
@@ -264,6 +266,8 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["may_be_dynamic"] = True
         if captured:
             entry["captured"] = True
+        if entry.get("one_argument", {}).get("dynamic_shape"):
+            entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)

@@ -44,6 +44,7 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
     Sequence,
     Static,
@@ -52,6 +53,7 @@ from jitlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    given,
     is_callable,
     is_constant,
     is_none,
@@ -333,7 +335,9 @@ class Machine:
             case Returns.TENSOR:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
-                return replace(receiver, rank=rank, maybe=False, grad=grad, shape=None)
+                return replace(
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                )
             case None if name == "ndim":
                 return STATIC
         return ExternalMethod(receiver, name)
@@ -350,7 +354,7 @@ class Machine:
         cls = receiver.cls
         table = self.attributes(cls)
         if name in table:
-            return table[name]
+            return given(table[name]) if frame.region is not None else table[name]
         if name == "__class__":
             return Class(cls)
         method = self.method(cls, name)

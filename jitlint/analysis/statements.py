@@ -16,6 +16,7 @@ from jitlint.analysis.expressions import (
     evaluate,
     evaluate_index,
     evaluate_target_path,
+    observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct, Use
@@ -126,7 +127,9 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
 
 def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
-    evaluate_index(frame, target)
+    index = evaluate_index(frame, target)
+    if is_tensor(container):
+        observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     if frame.records:
         once.by_item(frame, target, container)
     path = evaluate_target_path(target.value)

@@ -65,6 +65,9 @@ class Operator:
     different values (clocks, random numbers). `effect` is what it does to the world outside
     of the program: "output", "random" (a generator moves on) or "system". `exported`:
     torch.export takes it. `instance` is the class of the object that it returns.
+    Of a place that asks for a number, `given`: a tensor that the region is given breaks there
+    too; `constant`: so does a number that was read and became a symbol. `unless` are the
+    places that have to be filled to avoid the break.
     """
 
     name: str
@@ -105,6 +108,9 @@ class Operator:
     effect: str | None = None
     exported: bool = False
     instance: str | None = None
+    given: bool = False
+    constant: bool = False
+    unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
 
@@ -274,6 +280,16 @@ class Table:
         found = self._data.get(section, {}).get(name, {}).get(tracer)
         return None if found is None else str(found)
 
+    def numbers(self, operator: str) -> Mapping[str, Operator]:
+        """The places where an operator asks for a number that is not to be a tensor's: a
+        position (a method's receiver is 0) or a keyword; "" is the call itself."""
+        if operator not in self._numbers:
+            rows = self._data.get("numbers", {}).get(operator, {})
+            self._numbers[operator] = MappingProxyType(
+                {slot: _operator(f"{operator}({slot})", row) for slot, row in rows.items()}
+            )
+        return self._numbers[operator]
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only
@@ -281,6 +297,10 @@ class Table:
     @functools.cached_property
     def _tensor_only(self) -> frozenset[str]:
         return frozenset(self._data["tensor_only_methods"])
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, Mapping[str, Operator]]:
+        return {}
 
     @functools.cached_property
     def _operators(self) -> dict[tuple[str, str], Operator]:
@@ -312,6 +332,7 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         one_argument=None if alone is None else _operator(name, alone),
         structure=_structure(fields.pop("structure", None)),
         is_bool=fields.pop("bool", False),
+        unless=tuple(fields.pop("unless", ())),
         **fields,
     )
 
