@@ -2,9 +2,9 @@
 
 Section `constructs` of a table: key -> {"breaks": id, "captured": true where it does not
 break with `fullgraph=True`, "given": true where it breaks on inputs of the region too}. A key
-is the name of a function of `extract_construct_bodies`, whose body is the construct. Only those that break are listed. Every
-tensor is computed in the region, since an input of rank 0 can be read without a break, at
-the price of a guard on its value.
+is the name of a function of `extract_construct_bodies`, whose body is the construct. Only
+those that break are listed. Every tensor is computed in the region, since an input of rank 0
+can be read without a break, at the price of a guard on its value.
 """
 
 import inspect
