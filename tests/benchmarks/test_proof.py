@@ -79,6 +79,8 @@ def test_a_fix_that_no_model_runs_is_not_verified():
     assert verdicts(proofs) == [
         "3 fixes offered in the files that the models import, 2 of them in lines that a model "
         "runs: 1 verified (50 %), 1 refuted",
+        "  safe: 1 of 2 verified",
+        "  unsafe: 0 of 0 verified",
         "  refuted lib/a.py:9 trace-branch (Use `torch.where`)",
         "    net eval: output: 1 became 2",
     ]
