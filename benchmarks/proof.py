@@ -95,7 +95,11 @@ def table(rows: Sequence[Row]) -> list[str]:
             f"| {row.library} | {name} | {mode} | {row.before} | {row.after} "
             f"| {row.fixes} | {equal} |"
         )
-    return [*lines, "", total(rows)]
+    by_library: dict[str, list[Row]] = {}
+    for row in rows:
+        by_library.setdefault(row.library, []).append(row)
+    parts = [f"{name}: {total(some)}" for name, some in by_library.items()]
+    return [*lines, "", *parts, f"all: {total(rows)}"]
 
 
 def total(rows: Sequence[Row]) -> str:
