@@ -77,12 +77,14 @@ class Size(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A call behind which a graph knows nothing of the shape."""
+    """A call behind which a graph knows nothing of the shape. `is_declared`: it is a
+    signature that says so."""
 
     node: cst.Call
     operator: str = field(compare=False)
     module: "Module" = field(compare=False)
     function: "FunctionInfo | None" = field(compare=False)
+    is_declared: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
