@@ -40,6 +40,7 @@ from jitlint.analysis.values import (
     ModuleValue,
     Optional,
     Partial,
+    Pinned,
     Read,
     Sequence,
     Source,
@@ -100,7 +101,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     receiver = evaluate(frame, node.value)
     if isinstance(receiver, Optional):
         receiver = receiver.value
-    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice):
+    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice | Pinned):
         return frame.machine.attribute(frame, receiver, node.attr.value)
     return ExternalMethod(receiver, node.attr.value)
 
@@ -132,10 +133,15 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     match callee:
         case Function(info):
             _observe_graph_call(frame, callee, info, arguments, node)
+            if info in machine.pinned:
+                datasets.passed_to_pinned(frame, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
             return machine.call(frame, function, arguments.after(receiver))
+        case Pinned(target):
+            datasets.passed_to_pinned(frame, arguments, node)
+            return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
             return UNKNOWN
@@ -465,7 +471,7 @@ def _tensor_method(frame: Frame, receiver: Tensor, name: str, arguments: Argumen
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
     if isinstance(result, Tensor) and name in TRAITS:
-        return replace(result, **TRAITS[name])
+        return replace(result, shape=receiver.shape, **TRAITS[name])
     return result
 
 

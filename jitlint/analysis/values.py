@@ -175,7 +175,7 @@ class StaticShape(Value):
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Value):
-    """A `tf.data.Dataset`, with the join of its elements."""
+    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements."""
 
     element: Value
 
@@ -326,6 +326,13 @@ class Partial(Compound):
     function: Value
     args: tuple[Value, ...] = ()
     kwargs: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned(Compound):
+    """What `torch.compile(target, dynamic=False)` returns: a program for each size."""
+
+    target: Value
 
 
 @dataclass(frozen=True, slots=True)
