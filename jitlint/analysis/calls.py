@@ -42,6 +42,7 @@ from jitlint.analysis.values import (
     Optional,
     Origin,
     Partial,
+    Pinned,
     Read,
     Sequence,
     Source,
@@ -93,6 +94,10 @@ def evaluate_call(frame: Frame, node: cst.Call) -> Value:
     return apply(frame, callee, arguments, node)
 
 
+FOLLOWED = (ModuleValue, External, Class, Instance, Super, Choice, CutOff, Pinned)
+"""Values of which an attribute is a value of its own."""
+
+
 def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     """The function of a call; a method of a plain value stays with its receiver."""
     if not isinstance(node, cst.Attribute):
@@ -103,7 +108,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     receiver = evaluate(frame, node.value)
     if isinstance(receiver, Optional):
         receiver = receiver.value
-    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice | CutOff):
+    if isinstance(receiver, FOLLOWED):
         return frame.machine.attribute(frame, receiver, node.attr.value)
     return ExternalMethod(receiver, node.attr.value)
 
@@ -138,6 +143,8 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
                 once.by_cached(frame, info, arguments.all(), node)
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
+            if info in machine.pinned:
+                datasets.passed_to_pinned(frame, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
@@ -148,6 +155,9 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             hidden = f"{by}:module" if is_module else by
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
+        case Pinned(target):
+            datasets.passed_to_pinned(frame, arguments, node)
+            return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
             return UNKNOWN
@@ -634,7 +644,7 @@ def _result_of_method(
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
     if isinstance(result, Tensor) and name in TRAITS:
-        return replace(result, **TRAITS[name])
+        return replace(result, shape=receiver.shape, **TRAITS[name])
     return result
 
 
