@@ -16,6 +16,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .isolation.isolate import isolated
 from .shape_fixes.fixes import fix_for
 
 
@@ -33,6 +34,8 @@ class TraceDynamicShape(Rule):
             return
         code = shortened(ctx, operation.node)
         fix, no_fix_reason = fix_for(operation, ctx)
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             f"the size of the result of `{code}` depends on data; {consequence(region)}",

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from jitlint.analysis.observations import Operation
+from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
-from jitlint.region import RegionKind
+from jitlint.region import GRAPHS, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._once import graph_reads
 from ._stops import (
     DATA_DEPENDENT,
     Problem,
@@ -18,6 +19,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .isolation.isolate import isolated
 from .read_fixes.fixes import fix_for
 
 
@@ -27,7 +29,7 @@ class TraceHostRead(Rule):
     name = "trace-host-read"
     severity = Severity.WARNING
     fixable = True
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         region = breaking_region(operation)
@@ -37,6 +39,8 @@ class TraceHostRead(Rule):
             return  # a finding of trace-branch
         code = shortened(ctx, operation.node)
         fix, no_fix_reason = fix_for(operation, ctx)
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             f"`{code}` reads a tensor into Python; {consequence(region)}",
@@ -46,3 +50,6 @@ class TraceHostRead(Rule):
             fix=fix,
             no_fix_reason=no_fix_reason,
         )
+
+    def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
+        yield from graph_reads(frozen, ctx)
