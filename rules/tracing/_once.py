@@ -10,6 +10,7 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region
 from jitlint.rule import Context
 
+from ._print_fix import fix_of_effect
 from ._stops import shortened
 
 
@@ -44,13 +45,15 @@ def effects(frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         return
     is_call = isinstance(frozen.node, cst.Call) and not _is_mutation(frozen)
     what = "is called" if is_call else "changes a Python object"
+    fix, reason = fix_of_effect(frozen, not is_call)
     yield ctx.finding(
         frozen.node,
         f"`{_code(frozen, ctx)}` {what} while the function is traced, and not when the "
         "traced function runs",
         severity=Severity.WARNING if is_call else Severity.ERROR,
         region=recorded_in(frozen),
-        no_fix_reason="TODO",
+        fix=fix,
+        no_fix_reason=reason,
     )
 
 
