@@ -21,7 +21,7 @@ from jitlint.analysis import tables
 from jitlint.config import ConfigError, Settings
 from jitlint.discovery import Problem
 from jitlint.finding import Severity, Verdict
-from jitlint.report import fixes
+from jitlint.report import fixes, graph_breaks
 from jitlint.report.lines import clean
 from jitlint.rule import Rule, RulePackError, load_rules
 from jitlint.selection import ALL, Names, UnknownNameError, did_you_mean
@@ -59,12 +59,17 @@ class _FailedRun(click.ClickException):
 def _selectors(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """Names of rules and families, separated by commas or spread over several options."""
-    parts = [part.strip() for value in values for part in value.split(",")]
+    """Names of rules and families."""
     try:
-        return tuple(map(Names.of(known()).check, filter(None, parts))) or None
+        return tuple(map(Names.of(known()).check, _split(values))) or None
     except UnknownNameError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def _split(values: tuple[str, ...]) -> list[str]:
+    """Parts that are separated by commas or spread over several options."""
+    parts = [part.strip() for value in values for part in value.split(",")]
+    return list(filter(None, parts))
 
 
 def _complete_selectors(
@@ -86,6 +91,21 @@ def _rules(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...] | None:
     return tuple(_rule(ctx, param, value) for value in values) or None
+
+
+def _rule_if_any(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else _rule(ctx, param, value)
+
+
+def _graph_breaks(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[str]:
+    return [part.upper() for part in _split(values)]
+
+
+def _complete_graph_breaks(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    found = [each for each in tables.load().graph_breaks() if each.id.startswith(incomplete)]
+    return [CompletionItem(each.id, help=each.type) for each in found]
 
 
 def _complete_rules(
@@ -441,16 +461,38 @@ def verify(
     ctx.exit(FAILED if result.problems else FINDINGS if unproved else 0)
 
 
-@cli.command("rule", short_help="Explain a rule.")
-@click.argument("name", callback=_rule, shell_complete=_complete_rules)
+@cli.command("rule", short_help="Explain a rule, or a graph break.")
+@click.argument("name", required=False, callback=_rule_if_any, shell_complete=_complete_rules)
+@click.option(
+    "--gb",
+    "breaks",
+    metavar="ID",
+    multiple=True,
+    callback=_graph_breaks,
+    shell_complete=_complete_graph_breaks,
+    help="Explain this graph break of torch.compile, or several: `GB0170,GB0033`.",
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
-def show_rule(name: str, style: str) -> None:
+def show_rule(name: str | None, breaks: list[str], style: str) -> None:
     """Print the page of the rule NAME: what it finds, why, and when its fix is safe.
+
+    With --gb print what torch says about a graph break, which rule covers it and what to
+    do about it, or why no rule can.
 
     \b
     Example:
       jitlint rule trace-branch
+      jitlint rule --gb GB0170
     """
+    if (name is None) is not bool(breaks):
+        raise click.UsageError("give the name of a rule, or `--gb` and the id of a graph break")
+    if name is None:
+        found = _covered(breaks)
+        if style == "json":
+            click.echo(json.dumps(list(map(graph_breaks.as_object, found)), indent=2))
+        else:
+            click.echo("\n".join(map(graph_breaks.text, found)), nl=False)
+        return
     rule = known()[name]
     if style == "json":
         click.echo(json.dumps({**_described(rule), "page": rule.page()}, indent=2))
@@ -461,6 +503,21 @@ def show_rule(name: str, style: str) -> None:
         console.print(Markdown(page))
     else:
         click.echo(page)
+
+
+def _covered(identifiers: Sequence[str]) -> list[graph_breaks.Coverage]:
+    """The graph breaks of the target version of torch."""
+    settings = _settings(Path(), None, {})
+    table = tables.load("torch", settings.target_versions.get("torch"))
+    entries = []
+    for identifier in identifiers:
+        entry = table.graph_break(identifier)
+        if entry is None:
+            guess = did_you_mean(identifier, [each.id for each in table.graph_breaks()])
+            message = f"torch {table.version} has no graph break `{identifier}`{guess}"
+            raise click.BadParameter(message, param_hint="--gb")
+        entries.append(entry)
+    return [graph_breaks.coverage(entry, table, known().values()) for entry in entries]
 
 
 @cli.command(short_help="List all rules.")
@@ -528,6 +585,11 @@ def _start(
     if options.get("quiet") and options.get("verbose"):
         raise click.UsageError("`--quiet` and `--verbose` exclude each other")
     start = files[0] if stdin is None else stdin.path
+    return _settings(start, config_file, options), files, stdin
+
+
+def _settings(start: Path, config_file: Path | None, options: Mapping[str, Any]) -> Settings:
+    """The settings; says where a target version gets the table of another release."""
     try:
         settings = config.load(start, Names.of(known()), config=config_file, overrides=options)
     except ConfigError as error:
@@ -535,7 +597,7 @@ def _start(
     if not settings.quiet:
         for sentence in tables.substitutes(settings.target_versions):
             click.echo(f"jitlint: target-versions: {sentence}", err=True)
-    return settings, files, stdin
+    return settings
 
 
 def _console() -> Console:

@@ -32,6 +32,7 @@ class Rule:
     at regions leaves it empty and sets `triggers`: a file is read only if it contains one.
     `watches` are dotted names of library functions whose calls become observations;
     "CompiledFunction" among them asks for every function that a compiler takes over.
+    `covers` are the ids of graph breaks that a finding may carry.
     """
 
     name: ClassVar[str]
@@ -40,6 +41,7 @@ class Rule:
     regions: ClassVar[frozenset[RegionKind]] = frozenset()
     triggers: ClassVar[tuple[bytes, ...]] = ()
     watches: ClassVar[frozenset[str]] = frozenset()
+    covers: ClassVar[frozenset[str]] = frozenset()
     fixable: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -54,6 +56,12 @@ class Rule:
     @classmethod
     def summary(cls) -> str:
         return cls.page().partition("\n")[0]
+
+    @classmethod
+    def section(cls, title: str) -> str:
+        """What stands under a heading of the page; empty if it has no such heading."""
+        _, _, rest = cls.page().partition(f"## {title}\n")
+        return rest.partition("\n## ")[0].strip("\n")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,6 +21,7 @@ class NoFoo(Rule):
     family = "toys"
     severity = Severity.WARNING
     triggers = (b"foo",)
+    covers = frozenset({"GB0170"})
     fixable = True
 
     def visit_Name(self, node: cst.Name, ctx: Context) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import jitlint
 from jitlint import cli, stages
+from jitlint.analysis import tables
 from jitlint.verify import Report
 
 
@@ -64,6 +65,12 @@ def test_the_exit_status_follows_selection_and_severity(run, write, arguments, s
         (["check", "--ignore", "toy"], "unknown rule or family `toy`; did you mean `toys`?"),
         (["fix", "--rule", "no-pint"], "no rule is called `no-pint`; did you mean `no-print`?"),
         (["rule", "risky-pie"], "no rule is called `risky-pie`; did you mean `risky-pi`?"),
+        (["rule"], "give the name of a rule, or `--gb` and the id of a graph break"),
+        (["rule", "no-foo", "--gb", "GB0170"], "give the name of a rule, or `--gb`"),
+        (
+            ["rule", "--gb", "GB0170", "--gb", "GB171"],
+            "no graph break `GB171`; did you mean `GB0171`?",
+        ),
         (["check", "--format", "xml"], "'xml' is not one of 'text', 'concise', 'json'"),
         (["check", "--entry-points", "a-b"], "`a-b` is not `package.module`"),
         (["verify", "--device", "gpu"], "`gpu` is not `auto`, `cpu`, `cuda` or `cuda:N`"),
@@ -275,6 +282,64 @@ def test_a_rule_is_explained(run):
     assert json.loads(run("rule", "no-foo", "--format", "json").stdout)["page"].startswith("The ")
 
 
+def test_a_covered_graph_break_is_explained_with_its_rule(run):
+    assert run("rule", "--gb", "gb0170").stdout == (
+        "# GB0170: Data-dependent branching\n\n"
+        "Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
+        "Dynamo does not support tracing dynamic control flow.\n\n"
+        "## Covered by no-foo\nThe name `foo` is used.\n\n"
+        "### Use instead\n`bar`.\n\n"
+        "torch 2.13.0; "
+        "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html\n"
+    )
+
+
+def test_an_uncovered_graph_break_is_explained_with_the_reason(run):
+    text = run("rule", "--gb", "GB0219").stdout
+    assert "\n## Covered by no rule\nThe backend fails, not the tracing.\n" in text
+    assert "\n- Report an issue to the backend compiler repo.\n" in text
+    gone = run("rule", "--gb", "GB0009").stdout
+    assert "has it in the registry, and causes it nowhere" in gone
+
+
+def test_graph_breaks_are_explained_to_machines(run):
+    done = run("rule", "--gb", "GB0170,GB0219", "--gb", "GB0009", "--format", "json")
+    covered, backend, gone = json.loads(done.stdout)
+    assert covered["rules"] == [
+        {"name": "no-foo", "summary": "The name `foo` is used.", "use_instead": "`bar`."}
+    ]
+    assert (covered["id"], covered["raised"], covered["reason"]) == ("GB0170", True, None)
+    assert (backend["rules"], backend["reason"]) == ([], "The backend fails, not the tracing.")
+    assert (gone["id"], gone["raised"]) == ("GB0009", False)
+
+
+def test_a_target_version_without_a_table_is_said_beside_the_report(run, write):
+    write("jitlint.toml", "target-versions = { torch = '2.99' }\n")
+    write("a.py", "foo\n")
+    newest = tables.load().version
+    said = f"jitlint: target-versions: there is no table for torch 2.99; that of {newest} is used\n"
+    checked = run("check", "a.py")
+    assert checked.stderr == said
+    assert "2.99" not in checked.stdout
+    as_json = run("check", "a.py", "--format", "json")
+    assert as_json.stderr == said
+    assert json.loads(as_json.stdout)["summary"]["warnings"] == 1
+    assert run("check", "a.py", "--quiet").stderr == ""
+    explained = run("rule", "--gb", "GB0170")
+    assert explained.stderr == said
+    assert f"torch {newest};" in explained.stdout
+    diff = run("fix", "a.py", "--diff")
+    assert diff.stderr == said
+    assert diff.stdout.startswith("--- a/a.py\n")
+    assert run("fix", "a.py").stderr == said
+
+
+def test_graph_breaks_are_completed(run):
+    words = {"COMP_WORDS": "jitlint rule --gb GB017", "COMP_CWORD": "3"}
+    done = run(env={"_JITLINT_COMPLETE": "bash_complete", **words}, prog_name="jitlint")
+    assert "plain,GB0170" in done.stdout.split()
+
+
 def test_every_command_has_help_with_an_example(run):
     assert run("-h").exit_code == 0
     for name, command in cli.cli.commands.items():
@@ -349,6 +414,7 @@ def test_ctrl_c_ends_with_130_and_without_a_traceback(here, write):
     script = """
 import os, signal, threading
 from jitlint import cli, stages
+from jitlint.analysis import tables
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 def slow(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGINT)

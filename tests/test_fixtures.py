@@ -71,6 +71,14 @@ def test_findings_stand_where_they_are_marked(path):
     assert loud(path) == marked(path)
 
 
+def test_a_rule_covers_the_graph_breaks_that_its_findings_carry():
+    rules = load_rules()
+    found = engine.check([FIXTURES], Settings(cache=False), rules).diagnostics
+    carried = {(each.rule, code) for each in found for code in each.codes}
+    assert carried
+    assert {(rule, code) for rule, code in carried if code not in rules[rule].covers} == set()
+
+
 @pytest.mark.parametrize("path", FAULTY, ids=named)
 def test_the_fix_gives_the_fixed_file(path):
     fixed = planned(path)

@@ -172,7 +172,8 @@ ENOUGH = 12
 """Working calls after which no more are looked for."""
 TRIALS = 450
 SECONDS_PER_CALL = 1.0
-SECONDS_PER_SEARCH = 10.0
+SECONDS_PER_SEARCH = 15.0
+SECONDS_TO_COMPILE = 40.0
 
 
 def evaluate(text: str) -> tuple[Any, ...]:

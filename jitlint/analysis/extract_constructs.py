@@ -43,7 +43,7 @@ def _measure(body: tuple[str, Callable[[Any], Any]]) -> dict[str, Any]:
         entry["captured"] = True
     if compile_region(construct, _tensors(_input())).identifier is not None:
         entry["given"] = True
-    return entry
+    return {**entry, "source": "measured"}
 
 
 def _input() -> Any:

@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 LINK = re.compile(r"gb(\d{4})\.html")
 UNKNOWN = "unknown"
 """The break of a release that gives breaks no identifiers."""
-SECONDS = 60
-"""How long one measurement may take."""
+SECONDS = 180
+"""How long one measurement may take, on a machine that does other things too."""
 
 Item = TypeVar("Item")
 _FORK = multiprocessing.get_context("fork")

@@ -5,11 +5,10 @@ Section `standard` of a table: full dotted name -> entry. A name is that of a fu
 ("datetime.datetime.now"), or of a method of an object ("logging.Logger.info") which was
 made outside the region. An entry holds what there is to say of
 
-- `breaks`: the break that every call causes whose result is not used; `captured` (tried for
-  torch): not with `fullgraph=True`;
+- `breaks`: the break that every call causes whose result is not used;
 - `with_tensor`: the break when a tensor is among the arguments, and `with_tensor_inside`:
-  in a list among them, of a call which breaks nothing without; with
-  `with_tensor_captured` and `with_tensor_inside_captured`;
+  in a list among them, of a call which breaks nothing without;
+- `captured`: that break does not happen with `fullgraph=True` (tried for torch and tensors);
 - `instance`: the class of the result, where that has methods of its own;
 - `varies`: two calls with equal arguments in one process give different values;
 - `source`: "measured".
@@ -24,6 +23,7 @@ import inspect
 import itertools
 import os
 import re
+import sys
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jitlint.analysis.extract_arguments import (
+    SECONDS_TO_COMPILE,
     evaluate,
     inside_calls,
     plain_calls,
@@ -205,7 +206,9 @@ def _measure(chosen: list[Subject], found: dict[str, Found]) -> None:
     others = [subject for subject in chosen if not STATEFUL.search(subject.attribute)]
     for subjects, at_once in ((others, AT_ONCE), (alone, 1)):
         for subject, seen in in_processes(measure, subjects, at_once):
-            if seen is not None:
+            if seen is None:
+                print(f"{subject.name} ended its process", file=sys.stderr)
+            else:
                 found[subject.name] = seen
 
 
@@ -237,18 +240,12 @@ def subjects() -> Iterator[Subject]:
 
 
 def public(module_name: str) -> Iterator[tuple[str, Any]]:
-    module = importlib.import_module(module_name) if module_name in _imported() else None
+    module = sys.modules.get(module_name)
     listed = getattr(module, "__all__", ())
     for name in sorted({*listed, *(name for name in dir(module) if name[0] != "_")}):
         value = getattr(module, name, None)
         if isinstance(value, TYPES) and (name in listed or _is_at_home(value, module_name)):
             yield name, value
-
-
-def _imported() -> set[str]:
-    import sys
-
-    return set(sys.modules)
 
 
 def _is_at_home(value: Any, module_name: str) -> bool:
@@ -314,45 +311,33 @@ def measure(subject: Subject) -> Found | None:
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
-    if _note_break(entry, "breaks", "captured", subject, spread(texts, SAMPLES)):
-        return found
-    for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
-        texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
-        chosen = spread(texts, TENSOR_SAMPLES)
-        _note_break(entry, field, f"{field}_captured", subject, chosen, computed=True)
+    plain = [text for text in texts if "iter(" not in text]
+    breaks = {"breaks": _common_break(subject, spread(plain, SAMPLES))}
+    if breaks["breaks"] is None:
+        for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
+            texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
+            chosen = spread(texts, TENSOR_SAMPLES)
+            breaks[field] = _common_break(subject, chosen, computed=True)
+    seen = {field: common for field, common in breaks.items() if common is not None}
+    entry.update({field: identifier for field, (identifier, _) in seen.items()})
+    if seen and all(captured for _, captured in seen.values()):
+        entry["captured"] = True
     return found
-
-
-def _note_break(
-    entry: dict[str, Any],
-    field: str,
-    captured_field: str,
-    subject: Subject,
-    texts: list[str],
-    *,
-    computed: bool = False,
-) -> bool:
-    identifier, captured = _common_break(subject, texts, computed=computed)
-    if identifier:
-        entry[field] = identifier
-        if captured:
-            entry[captured_field] = True
-    return identifier is not None
 
 
 def _common_break(
     subject: Subject, texts: list[str], *, computed: bool = False
-) -> tuple[str | None, bool]:
+) -> tuple[str, bool] | None:
     """The first break where every call breaks, and whether most pass with fullgraph."""
     broken = []
     for text in texts:
         outcome = compile_call(subject, text, computed=computed)
         if outcome.clean:
-            return None, False
+            return None
         if outcome.identifier:
             broken.append((text, outcome.identifier))
     if not broken or not any(_arguments_are_clean(text) for text, _ in broken):
-        return None, False
+        return None
     if not (computed or subject.of_torch):
         return broken[0][1], False
     clean = [
@@ -385,7 +370,7 @@ def compile_call(
 
     chosen = region_of_tensors if computed else region
     try:
-        with time_limit(5):
+        with time_limit(SECONDS_TO_COMPILE):
             return compile_region(chosen, torch.ones(2), args, kwargs, fullgraph=fullgraph)
     except (TimeoutError, SystemExit):
         return Outcome(failed=True)
@@ -473,7 +458,7 @@ def _differ(value: Any, other: Any) -> bool:
         return not torch.equal(value, other)
     if isinstance(value, list | tuple) and len(value) == len(other):
         return any(itertools.starmap(_differ, zip(value, other, strict=True)))
-    comparable = type(value).__eq__ != object.__eq__
+    comparable = type(value).__eq__ != object.__eq__ and not isinstance(value, dict)
     return comparable and value == value and value != other
 
 

@@ -1,8 +1,8 @@
 """Which graph break setting or reading an attribute of a tensor causes.
 
-Section `stores` of a table: attribute -> {"input": id, "intermediate": id} where
-`tensor.attribute = value` breaks on an argument of the region, or on a tensor made in it;
-"input_captured" and "intermediate_captured" where it does not with `fullgraph=True`.
+Section `stores` of a table: attribute -> {"breaks": id} where `tensor.attribute = value`
+breaks on an argument of the region as on a tensor made in it, else {"input": id} or
+{"intermediate": id}, or both; "captured" where it does not with `fullgraph=True`.
 
 Section `attribute_breaks`: the same of reading `tensor.attribute`.
 
@@ -95,14 +95,18 @@ def _runs(
 
 
 def _entry(act: Callable[[Any, Any], None], cases: list[tuple[Any, Any]]) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
+    found: dict[str, str] = {}
+    captured = []
     for place in ("input", "intermediate"):
         outcomes = list(_outcomes(act, cases, place))
-        if outcomes and all(outcome.identifier for outcome in outcomes):
-            entry[place] = outcomes[0].identifier
-            if all(_compile(act, case, place, True).clean for case in cases):
-                entry[f"{place}_captured"] = True
-    return entry
+        if outcomes and outcomes[-1].identifier and outcomes[0].identifier:
+            found[place] = outcomes[0].identifier
+            captured += [_compile(act, case, place, True).clean for case in cases]
+    if not found:
+        return {}
+    if found.get("input") == found.get("intermediate"):
+        found = {"breaks": found["input"]}
+    return {**found, **({"captured": True} if all(captured) else {}), "source": "measured"}
 
 
 def _outcomes(

@@ -30,10 +30,11 @@ from jitlint.analysis.extract_kinds import (
 )
 from jitlint.analysis.extract_modules import modules
 from jitlint.analysis.extract_numbers import numbers
-from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
+from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
-from jitlint.analysis.extract_registry import graph_breaks, skipped
+from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
+from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import standard
 from jitlint.analysis.extract_stores import attribute_breaks, stores
 from jitlint.analysis.extract_stubs import read_attributes
@@ -48,7 +49,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
     "constructs": lambda table: {"constructs": constructs()},
     "numbers": lambda table: {"numbers": numbers()},
-    "graph_breaks": lambda table: {"graph_breaks": graph_breaks()},
+    "graph_breaks": lambda table: {"graph_breaks": registry()},
     "skipped": lambda table: {"skipped": skipped()},
 }
 """Sections that are extracted apart from the operators, from the table as far as it is known."""
@@ -246,6 +247,8 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["captured"] = True
         if entry.get("one_argument", {}).get("dynamic_shape"):
             entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
+        if name.startswith("numpy.") and not identifier and folds(name):
+            entry["folds"] = True
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)

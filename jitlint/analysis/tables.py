@@ -56,10 +56,13 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor, or
-    `with_tensor_inside` of a container. `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
-    read and of a size that depends on data. `varies`: two calls with equal arguments give
-    different values (clocks, random numbers). `instance` is the class of the object that it
+    reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
+    `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
+    outside of the region is entered; `input` and `intermediate`: when the attribute is one of
+    an argument of the region, or of a tensor made there.
+    `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
+    read and of a size that depends on data. `folds`: of numbers it makes a number, and no
+    array. `varies`: two calls with equal arguments give different values (clocks, random numbers). `instance` is the class of the object that it
     returns. Of a place that asks for a number, `given`: a tensor that the region is given
     breaks there too; `constant`: so does a number that was read and became a symbol.
     `unless` are the places that have to be filled to avoid the break.
@@ -94,7 +97,11 @@ class Operator:
     with_tensor_captured: bool = False
     with_tensor_inside: str | None = None
     with_tensor_inside_captured: bool = False
+    held: str | None = None
+    input: str | None = None
+    intermediate: str | None = None
     captured: bool = False
+    folds: bool = False
     varies: bool = False
     instance: str | None = None
     given: bool = False
@@ -120,6 +127,21 @@ class Operator:
         return self.dtype
 
 
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """One entry of the framework's registry of graph breaks.
+
+    Texts are templates: `{fn}` stands for what the message names. `raised`: some line of
+    this release causes it.
+    """
+
+    id: str
+    type: str
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    raised: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """The knowledge of one release of a framework.
@@ -131,6 +153,11 @@ class Table:
     version: str
     exact: bool
     _data: Mapping[str, Any]
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """A section as it is written, of a table that is not about results of functions."""
+        section: Mapping[str, Any] = self._data[name]
+        return section
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -160,6 +187,15 @@ class Table:
     def module(self, dotted: str) -> Operator | None:
         """What calling an instance of a class of `torch.nn` returns."""
         return self._operator("modules", dotted)
+
+    def graph_break(self, identifier: str) -> GraphBreak | None:
+        entry = self._data.get("graph_breaks", {}).get(identifier)
+        return None if entry is None else _graph_break(identifier, entry)
+
+    def graph_breaks(self) -> list[GraphBreak]:
+        """The registry, sorted by identifier; empty if the release has none."""
+        entries = self._data.get("graph_breaks", {})
+        return [_graph_break(identifier, entries[identifier]) for identifier in sorted(entries)]
 
     def standard(self, dotted: str) -> Operator | None:
         """A function of the standard library, or the method of an object of a class."""
@@ -236,6 +272,10 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         unless=tuple(fields.pop("unless", ())),
         **fields,
     )
+
+
+def _graph_break(identifier: str, entry: dict[str, Any]) -> GraphBreak:
+    return GraphBreak(identifier, **{**entry, "hints": tuple(entry["hints"])})
 
 
 def _structure(found: Any) -> "Structure | None":

@@ -81,6 +81,7 @@ class NumbaInGraph(Rule):
     severity = Severity.ERROR
     fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE, *TENSORFLOW})
+    covers = frozenset(CODES.values())
 
     def visit_Call(self, call: Call | cst.Call, ctx: Context) -> Iterator[Finding]:
         if not isinstance(call, Call) or not isinstance(call.callee, Kernel):

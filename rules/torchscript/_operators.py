@@ -1,12 +1,10 @@
 """What torch's operators accept for each argument, from the table of their schemas."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from jitlint.analysis import tables
+from jitlint.analysis.tables import Table
 
 from ._types import (
     BOOL,
@@ -65,25 +63,21 @@ class Place:
     keywords: frozenset[str]
 
 
-def accepted_by_function(dotted: str, place: Place) -> tuple[Type, ...]:
-    table = _table()
-    if dotted in table["python"]:
-        return _accepted([_parsed(table["python"][dotted])], place)
-    operator = table["functions"].get(dotted, dotted.rpartition(".")[2])
+def accepted_by_function(dotted: str, place: Place, table: Table) -> tuple[Type, ...]:
+    python, functions = table.section("python"), table.section("functions")
+    if dotted in python:
+        return _accepted([_parsed(python[dotted])], place)
+    operator = functions.get(dotted, dotted.rpartition(".")[2])
     is_public = dotted.startswith("torch.") and (
-        dotted in table["functions"] or dotted.count(".") == 1 or "functional" in dotted
+        dotted in functions or dotted.count(".") == 1 or "functional" in dotted
     )
-    return _accepted(_overloads(operator), place) if is_public else ()
+    return _accepted(_overloads(operator, table), place) if is_public else ()
 
 
-def accepted_by_method(name: str, place: Place) -> tuple[Type, ...]:
+def accepted_by_method(name: str, place: Place, table: Table) -> tuple[Type, ...]:
     """The same for a method of a tensor; its receiver is no argument."""
-    methods = [each[1:] for each in _overloads(name) if each and each[0].kind == "Tensor"]
+    methods = [each[1:] for each in _overloads(name, table) if each and each[0].kind == "Tensor"]
     return _accepted(methods, place)
-
-
-def has_method(name: str) -> bool:
-    return any(each and each[0].kind == "Tensor" for each in _overloads(name))
 
 
 def _accepted(overloads: Sequence[Sequence[Parameter]], place: Place) -> tuple[Type, ...]:
@@ -127,8 +121,8 @@ def _spread(positional: Sequence[Parameter], place: Place) -> tuple[Type, ...] |
     return None
 
 
-def _overloads(name: str) -> list[tuple[Parameter, ...]]:
-    return [_parsed(text) for text in _table()["operators"].get(name, ())]
+def _overloads(name: str, table: Table) -> list[tuple[Parameter, ...]]:
+    return [_parsed(text) for text in table.section("operators").get(name, ())]
 
 
 @cache
@@ -146,12 +140,3 @@ def _parameters(text: str) -> Iterator[Parameter]:
         bare = name.removesuffix("=")
         kind = "ScalarType" if bare == "dtype" and kind.startswith("int") else kind
         yield Parameter(bare, kind, name != bare, is_keyword)
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    newest = tables.available("torchscript")[-1]
-    data: Mapping[str, Any] = json.loads(
-        (tables.FOLDER / f"torchscript-{newest}.json").read_bytes()
-    )
-    return data

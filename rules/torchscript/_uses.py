@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from jitlint.analysis import tables
 from jitlint.analysis.observations import CompiledFunction
+from jitlint.analysis.tables import Table
 from jitlint.analysis.values import (
     BoundMethod,
     Class,
@@ -218,6 +220,11 @@ class _Collector(cst.CSTVisitor):
                 place = Place(position, keyword, count, keywords)
                 self._add(arg.value, self._accepted(node, place), node)
 
+    @property
+    def _table(self) -> Table:
+        """What TorchScript accepts in the release that the interpreter knows."""
+        return tables.load("torchscript", self._seen.moments[0].frame.machine.torch.version)
+
     def _value(self, node: cst.BaseExpression) -> Value:
         return self._seen.moments[0].evaluate(node)
 
@@ -228,7 +235,7 @@ class _Collector(cst.CSTVisitor):
             case External(name) if name.startswith("math."):
                 return (TENSOR, FLOAT, INT)
             case External(name):
-                return accepted_by_function(name, place)
+                return accepted_by_function(name, place, self._table)
             case Function(info):
                 return self._accepted_by_project(info, 0, place)
             case BoundMethod(_, Function(info)):
@@ -241,7 +248,7 @@ class _Collector(cst.CSTVisitor):
             case Class() | ModuleValue():
                 return ()
         if isinstance(node.func, cst.Attribute) and self._may_be_tensor(node.func.value):
-            return accepted_by_method(node.func.attr.value, place)
+            return accepted_by_method(node.func.attr.value, place, self._table)
         return ()
 
     def _may_be_tensor(self, receiver: cst.BaseExpression) -> bool:

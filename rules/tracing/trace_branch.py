@@ -12,6 +12,7 @@ from jitlint.rule import Context, Rule
 
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
 
@@ -67,12 +68,15 @@ class TraceBranch(Rule):
     severity = Severity.WARNING
     fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    covers = frozenset(construct.code for construct in Construct)
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
         region = _stopped_by(test, ctx)
         if region is None:
             return
         fix, no_fix_reason = fix_for(test, ctx)
+        if fix is None and (fix := isolated(test, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),

@@ -18,6 +18,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .isolation.isolate import isolated
 
 
 class TraceHostRead(Rule):
@@ -40,5 +41,6 @@ class TraceHostRead(Rule):
             severity=severity_of(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            no_fix_reason="TODO",
+            fix=(fix := isolated(operation, ctx)),
+            no_fix_reason=None if fix else "TODO",
         )

@@ -16,6 +16,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .isolation.isolate import isolated
 
 
 class TraceSideEffect(Rule):
@@ -36,5 +37,6 @@ class TraceSideEffect(Rule):
             severity=severity_of(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            no_fix_reason="TODO",
+            fix=(fix := isolated(operation, ctx)),
+            no_fix_reason=None if fix else "TODO",
         )

@@ -8,8 +8,8 @@ from importlib import metadata
 import pytest
 from packaging.version import Version
 
-from jitlint.analysis import tables
-from jitlint.analysis.tables import Returns, Table, load
+from jitlint.analysis import extract_registry, tables
+from jitlint.analysis.tables import GraphBreak, Returns, Table, load
 
 
 @pytest.fixture
@@ -244,6 +244,41 @@ def test_an_unknown_name_has_no_entry(torch_2_13: Table) -> None:
     assert torch_2_13.function("torch.no_such_function") is None
     assert torch_2_13.method("no_such_method") is None
     assert torch_2_13.module("torch.nn.NoSuchModule") is None
+
+
+def test_a_graph_break_is_described_in_sentences(torch_2_13: Table) -> None:
+    assert torch_2_13.graph_break("GB0170") == GraphBreak(
+        "GB0170",
+        "Data-dependent branching",
+        "Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
+        "Dynamo does not support tracing dynamic control flow.",
+    )
+    found = torch_2_13.graph_break("GB2861")
+    assert found is not None
+    assert found.hints[0].endswith("safe if its slots are pure and deterministic.")
+    assert torch_2_13.graph_break("GB9999") is None
+
+
+def test_a_graph_break_that_the_release_no_longer_causes_is_known(torch_2_13: Table) -> None:
+    gone = {each.id for each in torch_2_13.graph_breaks() if not each.raised}
+    assert "GB0038" in gone
+    assert not gone & {"GB0033", "GB0170", "GB0207"}
+
+
+def test_graph_breaks_are_sorted(torch_2_13: Table) -> None:
+    identifiers = [each.id for each in torch_2_13.graph_breaks()]
+    assert identifiers == sorted(set(identifiers))
+    assert len(identifiers) == 517
+
+
+@pytest.mark.compiles
+def test_the_installed_torch_still_has_the_same_registry() -> None:
+    release = Version(metadata.version("torch"))
+    minor = f"{release.major}.{release.minor}"
+    if minor not in tables.available("torch"):
+        pytest.skip(f"there is no table for torch {minor}")
+    stored = json.loads((tables.FOLDER / f"torch-{minor}.json").read_text(encoding="utf-8"))
+    assert extract_registry.registry() == stored["graph_breaks"]
 
 
 def test_the_exact_release_is_taken_whatever_its_patch() -> None:

@@ -1,0 +1,38 @@
+"""The operator that takes a break out of the graph, if there can be one."""
+
+import libcst as cst
+from packaging.version import Version
+
+from jitlint.analysis.observations import Observation
+from jitlint.finding import Fix
+from jitlint.region import RegionKind
+from jitlint.rule import Context
+
+from ..branch_fixes.surroundings import check_names
+from ..branch_fixes.withheld import Withheld
+from .part import part_as_operator
+from .whole import function_as_operator
+
+FIRST_MEASURED = "2.13"
+"""The first release of torch on which operators with an effect were measured."""
+
+
+def isolated(seen: Observation, ctx: Context) -> Fix | None:
+    """The fix that makes an operator of the function, or of the statement, around a break."""
+    targets = ctx.settings.targets
+    if set(seen.regions) != {RegionKind.COMPILE} or _is_older(targets.get("torch")):
+        return None
+    if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
+        return None
+    for form in (function_as_operator, part_as_operator):
+        try:
+            fix = form(seen, ctx)
+            check_names(fix, seen.module.tree)
+        except Withheld:
+            continue
+        return fix
+    return None
+
+
+def _is_older(target: Version | None) -> bool:
+    return target is not None and target < Version(FIRST_MEASURED)

@@ -1,0 +1,126 @@
+"""The code of an operator that has an effect and no result."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.helpers import parse_template_module
+
+from jitlint.analysis.observations import Observation
+from jitlint.analysis.scope import Spelling
+from jitlint.analysis.values import External, Value
+from jitlint.project.modules import Module
+
+SCALARS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.str"})
+PLAIN = SCALARS | {"torch.Tensor", "torch.dtype", "torch.device"}
+LISTS = frozenset(
+    {
+        *("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence"),
+    }
+)
+BLANK = (cst.EmptyLine(indent=False),) * 2
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """`name` is the function's; `parameters` have annotations that a schema can be read of."""
+
+    module: Module
+    name: str
+    parameters: cst.Parameters
+    body: cst.BaseSuite
+
+    @property
+    def qualified(self) -> str:
+        """`package::module_function`, which no other function of the package has."""
+        space, *path = self.module.name.split(".")
+        name = "_".join([*path, self.name.strip("_")])
+        return f"{_identifier(space)}::{_identifier(name)}"
+
+    @property
+    def decorator(self) -> cst.Decorator:
+        library = Spelling(self.module).of("library")
+        arguments = [
+            cst.Arg(cst.SimpleString(f'"{self.qualified}"')),
+            cst.Arg(
+                cst.Tuple([]),
+                keyword=cst.Name("mutates_args"),
+                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+            ),
+        ]
+        return cst.Decorator(cst.Call(cst.Attribute(library, cst.Name("custom_op")), arguments))
+
+    def registrations(self) -> list[cst.BaseStatement]:
+        """What is registered for the operator: that it gives nothing, and has an effect."""
+        code = parse_template_module(
+            "@{name}.register_fake\n"
+            "def _({parameters}) -> None:\n"
+            "    return None\n\n\n"
+            "{name}.register_effect({library}.EffectType.ORDERED)\n",
+            name=cst.Name(self.name),
+            parameters=_without_annotations(self.parameters),
+            library=Spelling(self.module).of("library"),
+        )
+        return [each.with_changes(leading_lines=BLANK) for each in code.body]
+
+    def definition(self) -> cst.FunctionDef:
+        return cst.FunctionDef(
+            cst.Name(self.name),
+            self.parameters,
+            self.body,
+            [self.decorator],
+            cst.Annotation(cst.Name("None")),
+            leading_lines=BLANK,
+        )
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"\W", "_", text) or "operators"
+
+
+def _without_annotations(parameters: cst.Parameters) -> cst.Parameters:
+    def bare(group: Sequence[cst.Param]) -> list[cst.Param]:
+        return [
+            cst.Param(each.name, default=each.default, equal=_equal(each.default)) for each in group
+        ]
+
+    return cst.Parameters(
+        params=bare(parameters.params),
+        kwonly_params=bare(parameters.kwonly_params),
+        star_arg=parameters.star_arg if parameters.kwonly_params else cst.MaybeSentinel.DEFAULT,
+    )
+
+
+def _equal(default: cst.BaseExpression | None) -> cst.AssignEqual | cst.MaybeSentinel:
+    if default is None:
+        return cst.MaybeSentinel.DEFAULT
+    return cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+
+
+def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
+    """Whether torch 2.13 reads a schema of this annotation (`torch.library.infer_schema`)."""
+    match annotation:
+        case cst.SimpleString():
+            parsed = cst.parse_expression(str(annotation.evaluated_value))
+            return is_schema_type(parsed, seen)
+        case cst.BinaryOperation(operator=cst.BitOr(), left=left, right=right):
+            return _is_one_or_none([left, right], seen)
+        case cst.Subscript(value=generic, slice=slices):
+            inner = [e.slice.value for e in slices if isinstance(e.slice, cst.Index)]
+            name = _name(seen.value_of(generic))
+            if name == "typing.Optional":
+                return all(is_schema_type(each, seen) for each in inner)
+            if name == "typing.Union":
+                return _is_one_or_none(inner, seen)
+            return name in LISTS and all(_name(seen.value_of(each)) in PLAIN for each in inner)
+    return _name(seen.value_of(annotation)) in PLAIN
+
+
+def _is_one_or_none(nodes: Sequence[cst.BaseExpression], seen: Observation) -> bool:
+    others = [e for e in nodes if not (isinstance(e, cst.Name) and e.value == "None")]
+    return len(others) == 1 and len(nodes) == 2 and is_schema_type(others[0], seen)
+
+
+def _name(value: Value) -> str:
+    return value.name if isinstance(value, External) else ""

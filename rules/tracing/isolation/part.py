@@ -1,0 +1,278 @@
+"""A statement that gives nothing back, as an operator in front of its function."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import libcst as cst
+from libcst.helpers import get_full_name_for_node
+
+from jitlint.analysis import scope
+from jitlint.analysis.observations import Observation
+from jitlint.analysis.tree import ancestors_of, parents_of
+from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown, Value
+from jitlint.finding import Fix, Safety
+from jitlint.rule import Context
+
+from ..branch_fixes.flow import Place
+from ..branch_fixes.withheld import Withheld
+from .mute import Judge, check_mute
+from .operator import Operator, is_schema_type
+
+TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+LEAVES = (cst.Return, cst.Break, cst.Continue)
+
+
+def part_as_operator(seen: Observation, ctx: Context) -> Fix:
+    """The statement around a break as a call of an operator that does the same."""
+    place = _place(seen, ctx)
+    before = _top_level_before(place, ctx)
+    statement = place.node
+    assert isinstance(statement, cst.BaseStatement)
+    _check_flow(place)
+    machine = seen.moments[0].frame.machine
+    local = scope.local_names(place.function)
+    check_mute([statement], local, Judge(machine, seen.value_of))
+    arguments = _Arguments(seen, place, local)
+    arguments.collect()
+    moved = arguments.renamed(statement)
+    name = _free_name(place.function.name.value, statement, seen)
+    body = cst.IndentedBlock([moved.with_changes(leading_lines=())])
+    operator = Operator(seen.module, name, arguments.parameters(), body)
+    call = cst.SimpleStatementLine(
+        [cst.Expr(cst.Call(cst.Name(name), arguments.passed()))],
+        leading_lines=statement.leading_lines,  # type: ignore[attr-defined]
+    )
+    return Fix(
+        Safety.UNSAFE,
+        f"Move the statement into the operator `{name}`, which has an effect and no result, "
+        "right if no caller maps over it (torch.vmap)",
+        {
+            before: cst.FlattenSentinel([before, operator.definition(), *operator.registrations()]),
+            statement: call,
+        },
+        scope.Spelling(seen.module).imports(),
+    )
+
+
+def _place(seen: Observation, ctx: Context) -> Place:
+    """The statement: an `if` or `assert` that asks, else the one that the break is in."""
+    function = seen.function.node if seen.function is not None else None
+    if not isinstance(function, cst.FunctionDef):
+        raise Withheld("the code stands in no function")
+    statement = scope.statement_of(seen.node, ctx.module)
+    parents = parents_of(ctx.module)
+    if isinstance(statement, cst.BaseSmallStatement):
+        statement = parents[statement]
+    while isinstance(statement, cst.If) and isinstance(parents[statement], cst.If):
+        statement = parents[statement]
+    if len(list(scope.scopes_around(statement, ctx.module))) != 1:
+        raise Withheld("the function is nested in another, whose variables it may read")
+    return Place(statement, function, parents.__getitem__)
+
+
+def _top_level_before(place: Place, ctx: Context) -> cst.BaseStatement:
+    node: cst.CSTNode = place.node
+    for parent in ancestors_of(place.node, ctx.module):
+        if isinstance(parent, cst.Module):
+            break
+        node = parent
+    body = ctx.module.body
+    index = next(i for i, each in enumerate(body) if each is node)
+    if index == 0:
+        raise Withheld("there is nothing in front of the function to put an operator behind")
+    before = body[index - 1]
+    assert isinstance(before, cst.BaseStatement)
+    return before
+
+
+def _check_flow(place: Place) -> None:
+    for around in place.outward():
+        if isinstance(around.owner, cst.Try | cst.TryStar):
+            raise Withheld("the statement stands in a `try`, which an operator's error may escape")
+    _check_leaves(place.node)
+    left = scope.names_written(place.node) & place.read_later()
+    if left:
+        raise Withheld(f"the statement leaves `{sorted(left)[0]}` behind")
+
+
+def _check_leaves(node: cst.CSTNode) -> None:
+    if isinstance(node, LEAVES):
+        raise Withheld("the statement leaves the block that it stands in")
+    for child in node.children:
+        _check_leaves(child)
+
+
+def _free_name(function: str, statement: cst.BaseStatement, seen: Observation) -> str:
+    kind = "check" if isinstance(statement, cst.If) else "report"
+    base = f"_{kind}_{function.strip('_')}"
+    taken = seen.module.facts.bindings
+    names = (base if number == 1 else f"{base}_{number}" for number in range(1, 1000))
+    return next(name for name in names if name not in taken)
+
+
+@dataclass(eq=False)
+class _Arguments:
+    """What the statement reads of its function, and the parameters that it becomes."""
+
+    seen: Observation
+    place: Place
+    local: frozenset[str]
+    annotations: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    values: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    nodes: dict[cst.CSTNode, str] = field(default_factory=dict)
+
+    def collect(self) -> None:
+        own = scope.names_written(self.place.node)
+        for node in _texts(self.place.node):
+            if self._is_fixed_text(node, own):
+                self._add(node, "message", cst.Name("str"))
+        for node in self._paths(self.place.node, own):
+            self._add_path(node)
+
+    def _is_fixed_text(self, node: cst.BaseExpression, own: frozenset[str]) -> bool:
+        """A text that the trace knows, such as an f-string of sizes and modes."""
+        names = scope.names_read(node)
+        if names & own or not names & self.local:
+            return False
+        return all(_is_static(self.seen.value_of(each)) for each in _embedded(node))
+
+    def _paths(self, node: cst.CSTNode, own: frozenset[str]) -> Iterator[cst.BaseExpression]:
+        """The names of the function, and attributes of what is no tensor, that are read."""
+        if node in self.nodes:
+            return
+        if isinstance(node, cst.Attribute) and self._is_attribute_to_pass(node):
+            yield node
+            return
+        if isinstance(node, cst.Name):
+            if node.value in self.local and (
+                node.value not in own or self.place.is_defined(node.value)
+            ):
+                yield node
+            return
+        for child in _read_children(node):
+            yield from self._paths(child, own)
+
+    def _is_attribute_to_pass(self, node: cst.Attribute) -> bool:
+        path = get_full_name_for_node(node)
+        root: cst.BaseExpression = node
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if path is None or not isinstance(root, cst.Name) or root.value not in self.local:
+            return False
+        if isinstance(self.seen.value_of(root), Tensor):
+            return False
+        return isinstance(self.seen.value_of(node), Tensor | Static)
+
+    def _add_path(self, node: cst.BaseExpression) -> None:
+        wanted = node.attr.value if isinstance(node, cst.Attribute) else _name_of(node)
+        self._add(node, wanted, self._annotation(node))
+
+    def _annotation(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        value = self.seen.value_of(node)
+        if isinstance(value, Tensor) and not value.maybe and value.framework is Framework.TORCH:
+            return scope.Spelling(self.seen.module).of("Tensor")
+        if isinstance(value, Static):
+            kind = "int" if value.source is Source.SHAPE else TYPES.get(type(value.const))
+            if kind is not None:
+                return cst.Name(kind)
+        declared = self._declared(node)
+        if declared is not None and is_schema_type(declared, self.seen):
+            return declared
+        code = self.seen.module.tree.code_for_node(node)
+        raise Withheld(f"the type of `{code}` is not known, which an operator has to declare")
+
+    def _declared(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The annotation of a parameter that keeps its value."""
+        function = self.place.function
+        if not isinstance(node, cst.Name) or node.value in scope.names_written(function.body):
+            return None
+        params = function.params
+        for each in (*params.posonly_params, *params.params, *params.kwonly_params):
+            if each.name.value == node.value and each.annotation is not None:
+                return each.annotation.annotation
+        return None
+
+    def _add(self, node: cst.BaseExpression, wanted: str, annotation: cst.BaseExpression) -> None:
+        for name, known in self.values.items():
+            if known.deep_equals(node):
+                self.nodes[node] = name
+                return
+        name = wanted
+        if not isinstance(node, cst.Name):
+            name = scope.fresh_name(wanted, self.place.function)
+        while name in self.values:
+            name += "_"
+        self.values[name] = node
+        self.annotations[name] = annotation
+        self.nodes[node] = name
+
+    def renamed(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        moved = statement.visit(_Renamed(self.nodes))
+        assert isinstance(moved, cst.BaseStatement)
+        return moved
+
+    def parameters(self) -> cst.Parameters:
+        return cst.Parameters(
+            [
+                cst.Param(cst.Name(name), cst.Annotation(annotation))
+                for name, annotation in self.annotations.items()
+            ]
+        )
+
+    def passed(self) -> list[cst.Arg]:
+        return [cst.Arg(value) for value in self.values.values()]
+
+
+class _Renamed(cst.CSTTransformer):
+    def __init__(self, names: Mapping[cst.CSTNode, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self._names
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        name = self._names.get(original_node)
+        return updated_node if name is None else cst.Name(name)
+
+
+def _name_of(node: cst.BaseExpression) -> str:
+    return node.value if isinstance(node, cst.Name) else "value"
+
+
+def _texts(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """The texts that are put together when the code runs."""
+    if isinstance(node, cst.FormattedString | cst.ConcatenatedString):
+        yield node
+        return
+    for child in node.children:
+        yield from _texts(child)
+
+
+def _embedded(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    if isinstance(node, cst.FormattedStringExpression):
+        yield node.expression
+        return
+    for child in node.children:
+        yield from _embedded(child)
+
+
+def _is_static(value: Value) -> bool:
+    if isinstance(value, Static):
+        return value.source is not Source.DATA
+    return not isinstance(value, Tensor | Unknown)
+
+
+def _read_children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The parts of a node that are read: no keywords, attribute names, targets."""
+    match node:
+        case cst.Attribute():
+            yield node.value
+        case cst.Arg():
+            yield node.value
+        case cst.AssignTarget(target=cst.Name()) | cst.Param():
+            return
+        case _:
+            yield from node.children

@@ -1,0 +1,68 @@
+"""A function that returns nothing, as an operator."""
+
+import libcst as cst
+
+from jitlint.analysis.observations import Observation
+from jitlint.analysis.scope import Spelling, local_names
+from jitlint.analysis.tree import parents_of
+from jitlint.finding import Fix, Safety
+from jitlint.rule import Context
+
+from ..branch_fixes.withheld import Withheld
+from .mute import Judge, check_mute
+from .operator import Operator, is_schema_type
+
+
+def function_as_operator(seen: Observation, ctx: Context) -> Fix:
+    """The function around a break with a decorator, and what is registered for it."""
+    function = _function(seen)
+    _check_signature(function, seen, ctx)
+    _check_returns(function.body)
+    machine = seen.moments[0].frame.machine
+    judge = Judge(machine, seen.value_of)
+    check_mute([function.body], local_names(function), judge)
+    operator = Operator(seen.module, function.name.value, function.params, function.body)
+    decorated = function.with_changes(
+        decorators=[operator.decorator], returns=function.returns or operator.definition().returns
+    )
+    return Fix(
+        Safety.UNSAFE,
+        f"Make `{function.name.value}` an operator with an effect, right if its arguments have "
+        "the types that they are annotated with",
+        {function: cst.FlattenSentinel([decorated, *operator.registrations()])},
+        Spelling(seen.module).imports(),
+    )
+
+
+def _function(seen: Observation) -> cst.FunctionDef:
+    if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
+        raise Withheld("the code stands in no function")
+    return seen.function.node
+
+
+def _check_signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> None:
+    name = function.name.value
+    if not isinstance(parents_of(ctx.module)[function], cst.Module) or function.decorators:
+        raise Withheld(f"`{name}` is a method, nested, or decorated")
+    if function.asynchronous is not None:
+        raise Withheld(f"`{name}` is a coroutine")
+    params = function.params
+    if params.posonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
+        raise Withheld(f"`{name}` has parameters that no schema can name")
+    for each in (*params.params, *params.kwonly_params):
+        if each.annotation is None or not is_schema_type(each.annotation.annotation, seen):
+            raise Withheld(f"the type of `{each.name.value}` is none that a schema knows")
+    returns = function.returns
+    if returns is not None and not _is_none(returns.annotation):
+        raise Withheld(f"`{name}` returns a value")
+
+
+def _check_returns(node: cst.CSTNode) -> None:
+    if isinstance(node, cst.Return) and not (node.value is None or _is_none(node.value)):
+        raise Withheld("the function returns a value")
+    for child in node.children:
+        _check_returns(child)
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
