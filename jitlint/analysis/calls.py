@@ -468,7 +468,7 @@ def _result_of_external(
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
     if name.startswith("numpy."):
-        if operator.elementwise and (number := _number_of(arguments)) is not None:
+        if operator.folds and (number := _number_of(arguments)) is not None:
             return number
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.CONSTRUCTORS:

@@ -42,7 +42,7 @@ from jitlint.analysis.extract_kinds import (
 )
 from jitlint.analysis.extract_modules import modules
 from jitlint.analysis.extract_numbers import numbers
-from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
+from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
@@ -269,6 +269,8 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["captured"] = True
         if entry.get("one_argument", {}).get("dynamic_shape"):
             entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
+        if name.startswith("numpy.") and not identifier and folds(name):
+            entry["folds"] = True
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)
