@@ -41,10 +41,12 @@ CONVERTED = frozenset({RegionKind.GRAPH, RegionKind.XLA})
 def by_function(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> None:
     """A function of a library is called in a region that records operators."""
     table = frame.machine.tracing
+    if not frame.records and frame.machine.torch.standard(name) is not None:
+        return  # what torch.export makes of it is in the table of torch
     takes_next = name == "builtins.next" and bool(given) and _is_iterator(given[0])
     if takes_next or table.lists("varies", name):
         _note(frame, node, Freeze.VARIES, name)
-    elif table.lists("writes", name):
+    elif frame.records and table.lists("writes", name):
         _note(frame, node, Freeze.EFFECT, name)
     elif name in ENVIRONMENT_READS:
         _note(frame, node, Freeze.STATE, ENVIRONMENT)
