@@ -502,7 +502,7 @@ def call_method(
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
         datasets.trained_on(frame, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
-        once.by_container(frame, name, node)
+        once.by_container(frame, name, arguments.all(), node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:

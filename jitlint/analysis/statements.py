@@ -127,7 +127,7 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
     evaluate_index(frame, target)
     if frame.records:
-        once.by_item(frame, target, container)
+        once.by_item(frame, target, container, value)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -155,7 +155,8 @@ def _assign(frame: Frame, node: cst.Assign) -> bool:
     value = evaluate(frame, node.value)
     for target in node.targets:
         if frame.records and isinstance(target.target, cst.Name | cst.Attribute):
-            old = evaluate(frame, target.target)
+            with frame.quiet():
+                old = evaluate(frame, target.target)
             once.by_store(frame, target.target, old, node.value)
         bind(frame, target.target, value)
     return True
