@@ -40,6 +40,7 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
     Read,
     Sequence,
@@ -366,6 +367,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
+    _observe_numbers(frame, name, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
@@ -378,13 +380,46 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     return _read_by(result, node)
 
 
+def _observe_numbers(
+    frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
+) -> None:
+    """Tell the log of tensors that are given where an operator asks for a number."""
+    rows = frame.machine.torch.numbers(operator)
+    if not rows or frame.region is None:
+        return
+    given = {str(position): value for position, value in enumerate(arguments.positional)}
+    given |= arguments.keywords
+    for slot, row in rows.items():
+        if any(name in given for name in row.unless):
+            continue
+        if slot in given:
+            frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
+        elif not slot:
+            frame.observe_operation(node, row, Use.CALL, arguments.all())
+
+
+def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
+    """The expression at a place of a call; the call, where it cannot be told apart."""
+    if not isinstance(node, cst.Call):
+        return node
+    if not slot.isdigit():
+        named = (a.value for a in node.args if a.keyword is not None and a.keyword.value == slot)
+        return next(named, node)
+    positional = [a for a in node.args if a.keyword is None]
+    index = int(slot) - len(arguments.positional) + len(positional)
+    is_exact = 0 <= index < len(positional) and not any(a.star for a in positional)
+    return positional[index].value if is_exact else node
+
+
 def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | None:
     """The row of a function of a library; of a conversion, that of the special method."""
     machine = frame.machine
     special = CONVERSIONS.get(name)
     if special is not None and is_tensor(_first(arguments)):
         return machine.torch.method(special)
-    operator = machine.table_of(name).function(name) or machine.torch.standard(name)
+    operator = machine.table_of(name).function(name)
+    if operator is None or not operator.is_notable:
+        operator = machine.torch.standard(name) or operator
     if operator is not None and operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
     return operator
@@ -423,6 +458,8 @@ def _result_of_external(
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
     if name.startswith("numpy."):
+        if operator.elementwise and (number := _number_of(arguments)) is not None:
+            return number
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
@@ -442,9 +479,15 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     if is_tensor(_first(arguments)):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
-    numbers = [value for value in arguments.all() if isinstance(value, Static)]
-    if not numbers:
-        return STATIC
+    return _number_of(arguments) or STATIC
+
+
+def _number_of(arguments: Arguments) -> Static | None:
+    """A number that is computed of numbers; None where something else is given."""
+    given = arguments.all()
+    numbers = [value for value in given if isinstance(value, Static)]
+    if not numbers or len(numbers) < len(given) or arguments.rest is not None:
+        return None
     source, read = provenance(*numbers)
     return Static(source=source, read=read)
 
@@ -547,6 +590,7 @@ def _tensor_method(
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
+    _observe_numbers(frame, f"Tensor.{name}", given, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
     if frame.records:
         once.by_method(frame, receiver, name, node)
@@ -579,7 +623,13 @@ def _result_of_method(
     if name in ("to", "type"):
         return _cast(receiver, arguments)
     if name in ("numpy", "__array__"):
-        return replace(receiver, framework=Framework.NUMPY, assumed=False, grad=False)
+        return replace(
+            receiver,
+            framework=Framework.NUMPY,
+            assumed=False,
+            grad=False,
+            origin=Origin.COMPUTED,
+        )
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
@@ -600,7 +650,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False)
+    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -905,9 +955,9 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     shapes.used(frame, node, *arguments.positional)
-    for bound in filter(is_tensor, arguments.positional):
-        row = frame.machine.torch.method("__index__")
-        frame.observe_operation(node, row, Use.CONVERSION, (bound,))
+    row = frame.machine.torch.construct("range_of_tensor")
+    for bound in arguments.positional:
+        frame.observe_number(node, row, bound)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest, varies=True))
@@ -1028,7 +1078,7 @@ def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     if is_tensor(value):
-        return value
+        return replace(value, origin=Origin.COMPUTED)
     return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
 
 

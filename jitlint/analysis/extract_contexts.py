@@ -1,9 +1,9 @@
 """Which graph break entering a context manager causes.
 
-Section `contexts` of a table: full dotted name -> {"breaks", "captured"} of
-`with name(...):` in a region, and {"held", "held_captured"} of `with manager:` where the
-manager was made outside. Only what breaks is listed. Context managers are discovered: every
-public name whose call returns an object that can be entered.
+Section `contexts` of a table: full dotted name -> {"breaks"} of `with name(...):` in a
+region, and {"held"} of `with manager:` where the manager was made outside; "captured" where
+neither breaks with `fullgraph=True`. Only what breaks is listed. Context managers are
+discovered: every public name whose call returns an object that can be entered.
 """
 
 import contextlib
@@ -144,12 +144,14 @@ def measure(subject: Subject) -> dict[str, Any]:
     usable = [manager for manager in managers if working(iter([manager.text]), manager.enter)]
     usable = usable[: len(written) or 2]
     entry: dict[str, Any] = {}
+    captured = []
     for field, region in (("breaks", _made_inside), ("held", _made_outside)):
         outcomes = [_compile(region, manager) for manager in usable]
         if outcomes and all(outcome.identifier for outcome in outcomes):
             entry[field] = outcomes[0].identifier
-            if all(_compile(region, manager, fullgraph=True).clean for manager in usable):
-                entry["captured" if field == "breaks" else "held_captured"] = True
+            captured += [_compile(region, manager, fullgraph=True).clean for manager in usable]
+    if captured and all(captured):
+        entry["captured"] = True
     return entry
 
 

@@ -17,6 +17,7 @@ from jitlint.analysis.observations import (
     SizeUse,
     Use,
 )
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator
 from jitlint.analysis.values import (
     MISSING,
@@ -26,6 +27,7 @@ from jitlint.analysis.values import (
     Function,
     Loss,
     ModuleValue,
+    Origin,
     Source,
     Static,
     Tensor,
@@ -110,6 +112,19 @@ class Frame:
         operation = log.operation(node, operator, use, self.module, self.function)
         operation.see(tuple(operands), keywords or {}, self.guards > 0)
         operation.reached(self.region, self.moment())
+
+    def observe_number(
+        self,
+        node: cst.CSTNode,
+        row: Operator | None,
+        value: Value,
+        use: Use = Use.NUMBER,
+    ) -> None:
+        """Tell the log of tensors, and numbers read of tensors, that are used as a number."""
+        if row is not None and self.region is not None:
+            asked = tuple(leaf for leaf in leaves_of((value,)) if _is_asked(leaf, row))
+            if asked:
+                self.observe_operation(node, row, use, asked)
 
     def observe_call(
         self, node: cst.Call, callee: Value, positional: Iterable[Value], keywords: Variables
@@ -241,6 +256,17 @@ class Moment:
 
         frame = replace(self.frame, variables=dict(self.variables), silent=1)
         return evaluate(frame, node)
+
+
+def _is_asked(value: Value, row: Operator) -> bool:
+    match value:
+        case Tensor(origin=Origin.GIVEN):
+            return row.given
+        case Tensor(origin=origin):
+            return origin is Origin.COMPUTED
+        case Static(const=const, source=source):
+            return source is Source.DATA and const is MISSING
+    return False
 
 
 def _is_decided(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import sys
 from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
@@ -43,6 +44,7 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
     Sequence,
     Static,
@@ -51,6 +53,7 @@ from jitlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    given,
     is_callable,
     is_constant,
     is_none,
@@ -70,6 +73,9 @@ MAX_HOST_DEPTH = 4
 """The same for code outside of regions, which is only read for what it hands to compilers."""
 MAX_CONTEXTS = 60
 """A function analysed with more different arguments returns what its annotation says."""
+
+STANDARD = frozenset(sys.stdlib_module_names)
+"""Modules of Python's own, after which scripts are named now and then."""
 
 OVERLOADS = {
     "Add": "__add__",
@@ -175,6 +181,8 @@ class Machine:
         if binding is None:
             return self._starred(module, name)
         if binding.kind is BindingKind.IMPORT:
+            if module.name == binding.target.partition(".")[0] and module.name in STANDARD:
+                return External(binding.target)  # a file does not import itself
             return self.named(binding.target)
         if binding.kind is BindingKind.FUNCTION and name in module.functions:
             return self.defined(module.functions[name])
@@ -327,7 +335,9 @@ class Machine:
             case Returns.TENSOR:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
-                return replace(receiver, rank=rank, maybe=False, grad=grad, shape=None)
+                return replace(
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                )
             case None if name == "ndim":
                 return STATIC
         return ExternalMethod(receiver, name)
@@ -344,7 +354,7 @@ class Machine:
         cls = receiver.cls
         table = self.attributes(cls)
         if name in table:
-            return table[name]
+            return given(table[name]) if frame.region is not None else table[name]
         if name == "__class__":
             return Class(cls)
         method = self.method(cls, name)

@@ -28,6 +28,7 @@ from jitlint.analysis.values import (
     Instance,
     Kernel,
     Optional,
+    Origin,
     Partial,
     Sequence,
     Static,
@@ -38,6 +39,7 @@ from jitlint.analysis.values import (
     element_of,
     join_all,
 )
+from jitlint.analysis.values import given as given_value
 from jitlint.positions import positions_of
 from jitlint.project.crashes import Crashes
 from jitlint.project.evidence import contradicted, is_member_of_numbers
@@ -407,6 +409,8 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
             bound[name] = value
         elif isinstance(bound[name], Unknown):
             bound[name] = _without_evidence(machine, entry, position, name)
+    if entry.is_own and entry.kind in TRACERS:
+        bound |= {name: given_value(bound[name]) for name in names}
     return bound
 
 
@@ -476,9 +480,15 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
     for provider in () if entry.is_part else providers:
         info = module.functions.get(provider)
         if info is not None:
-            result = machine.run(Frame(machine, module), Function(info), machine.declared(info))
+            result = machine.run(Frame(machine, module), Function(info), _seeded(machine, info))
             return result.items if isinstance(result, Tuple) else ()
     return ()
+
+
+def _seeded(machine: Machine, info: FunctionInfo) -> dict[str, Value]:
+    """The parameters of an input provider: it is called with a number."""
+    declared = machine.declared(info).items()
+    return {name: STATIC if isinstance(v, Unknown) else v for name, v in declared}
 
 
 def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) -> Value:
@@ -495,7 +505,7 @@ def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) 
     if contradicted(entry.function, name):
         return UNKNOWN
     has_none = parameter.default is not None
-    return Optional(TENSOR) if has_none else TENSOR
+    return given_value(Optional(TENSOR) if has_none else TENSOR, Origin.SUPPOSED)
 
 
 def _scripted_parameter(entry: Entry, parameter: cst.Param) -> Value:

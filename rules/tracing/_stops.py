@@ -30,11 +30,17 @@ def problem_of(operation: Operation) -> Problem:
     operator = operation.operator
     if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
         return Problem.DYNAMIC_SHAPE
+    if operation.use is Use.NUMBER or _is_read_by_numpy(operation):
+        return Problem.HOST_READ
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
         return Problem.HOST_READ
     if operator.effect or operator.varies:
         return Problem.SIDE_EFFECT
     return Problem.UNSUPPORTED
+
+
+def _is_read_by_numpy(operation: Operation) -> bool:
+    return operation.operator.name.startswith("numpy.") and operation.holds_tensor
 
 
 def breaking_region(operation: Operation) -> Region | None:
@@ -44,11 +50,9 @@ def breaking_region(operation: Operation) -> Region | None:
     and so does a size that depends on data. torch.export runs the program in Python, and
     follows its tensors: it stops at less.
     """
-    if operation.code is None:
-        return None
-    if operation.default_mode is not None:
+    if operation.default_mode is not None and operation.code is not None:
         return operation.default_mode
-    if operation.captured:
+    if operation.captured or not (operation.code or operation.use is Use.NUMBER):
         return None
     exported = operation.regions.get(RegionKind.EXPORT)
     if exported is not None and operation.operator.exported and not exported.fullgraph:

@@ -13,6 +13,7 @@ from jitlint.analysis.values import (
     BoundMethod,
     Class,
     External,
+    ExternalInstance,
     Framework,
     Function,
     Static,
@@ -70,7 +71,7 @@ class Judge:
         table = self._machine.torch
         match callee:
             case External(name):
-                if name.partition(".")[0] in {"builtins", *sys.stdlib_module_names}:
+                if _is_standard(name):
                     return True
                 operator = table.function(name)
                 return operator is not None and not (operator.mutates or operator.random)
@@ -78,6 +79,8 @@ class Judge:
                 return self._is_mute_function(info)
         if isinstance(call.func, cst.Attribute):
             receiver = self._evaluate(call.func.value)
+            if isinstance(receiver, ExternalInstance):
+                return _is_standard(receiver.name)
             operator = table.method(call.func.attr.value)
             if isinstance(receiver, Tensor) and operator is not None:
                 return not (operator.mutates or operator.random)
@@ -127,6 +130,11 @@ def _may_hold_tensor(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.framework is not Framework.TENSORFLOW
     return not isinstance(value, Static | External | Class | Function)
+
+
+def _is_standard(dotted: str) -> bool:
+    """Whether it is Python's own, which knows nothing of tensors."""
+    return dotted.partition(".")[0] in {"builtins", *sys.stdlib_module_names}
 
 
 def _changes(call: cst.Call) -> str:

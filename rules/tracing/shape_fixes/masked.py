@@ -22,6 +22,7 @@ from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import described, kept, value_at
 from ..read_fixes.promotion import Category
 from ..read_fixes.rewriting import Edits, method
+from .indexing import subscript_of
 from .pointwise import Pointwise, Singular
 from .selection import Reduction, Selections, Store, is_number, mask_of, store_of
 
@@ -40,8 +41,8 @@ OPERATIONS = (
 
 def masked(operation: Operation, ctx: Context) -> Fix:
     """Computes with the whole tensor, and chooses by the mask."""
-    node = operation.node
-    if not isinstance(node, cst.Subscript):
+    node = subscript_of(operation.node, ctx.module)
+    if node is None:
         raise NotMine
     describer = Describer(operation, scope.statement_of(node, ctx.module))
     mask = mask_of(node, describer)
