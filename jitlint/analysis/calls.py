@@ -383,7 +383,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
-    if frame.records:
+    if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
         result = freezing.by_function(frame, name, arguments.all(), result, node)
@@ -555,7 +555,7 @@ def call_method(
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
         datasets.trained_on(frame, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
-        once.by_container(frame, name, node)
+        once.by_container(frame, name, arguments.all(), node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
@@ -809,7 +809,7 @@ def _observe_method(
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
-    if frame.records:
+    if frame.runs_once:
         for cls in classes:
             once.by_function(frame, f"{cls}.{name}", arguments.all(), node)
     return operator

@@ -49,6 +49,8 @@ TRACERS = {name: name for name in (JIT_TRACE, MAKE_FX, SYMBOLIC_TRACE)}
 """Makers of traces that have a column in the table; all others trace as the first does."""
 
 RECORDED = GRAPHS | {RegionKind.TRACE}
+ONCE = RECORDED | {RegionKind.EXPORT}
+"""What records operators, and torch.export, which runs a program once as well."""
 
 Variables = dict[str, Value]
 """Values of names, and of dotted paths (`self.cache`) where a test or a store says more
@@ -155,6 +157,11 @@ class Frame:
     def records(self) -> bool:
         """Whether this code is run once, to record the operators that it calls."""
         return self.region is not None and self.region.kind in RECORDED
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether state of Python is read once, and kept."""
+        return self.region is not None and self.region.kind in ONCE
 
     def observe_frozen(
         self, node: cst.CSTNode, freeze: Freeze, name: str, outcome: str, value: Value

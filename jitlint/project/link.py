@@ -428,8 +428,16 @@ def _in_graph(
         if position < len(specs) and not isinstance(specs[position], Unknown):
             bound[name] = specs[position]
         elif isinstance(bound[name], Unknown | Tensor):
-            bound[name] = _graph_parameter(entry, options, position, name)
+            is_number = _is_passed_numbers(machine, entry.function, name)
+            given = _graph_parameter(entry, options, position, name)
+            bound[name] = STATIC if is_number else given
     return bound
+
+
+def _is_passed_numbers(machine: Machine, function: FunctionInfo, name: str) -> bool:
+    """Whether every call that is known passes a Python value: a constant of the graph."""
+    passed = [site.get(name, UNKNOWN) for site in machine.call_sites.get(function, ())]
+    return bool(passed) and all(isinstance(value, Static) for value in passed)
 
 
 def _items_of(value: Value) -> tuple[Value, ...]:

@@ -59,7 +59,8 @@ class Project:
         return self._names[name]
 
     def _find(self, name: str) -> Module | None:
-        if name.partition(".")[0] in LIBRARIES:
+        first = name.partition(".")[0]
+        if not first or first in LIBRARIES:  # `from . import x` where there is no package
             return None
         relative = Path(*name.split("."))
         for root in self.roots:
