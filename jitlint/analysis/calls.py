@@ -7,11 +7,11 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import makers
+from jitlint.analysis.makers import CUT_OFFS, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
@@ -27,6 +27,7 @@ from jitlint.analysis.values import (
     BoundMethod,
     Choice,
     Class,
+    CutOff,
     Dataset,
     Dict,
     Exported,
@@ -51,6 +52,7 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
+    is_callable,
     is_constant,
     is_none,
     is_tensor,
@@ -100,7 +102,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     receiver = evaluate(frame, node.value)
     if isinstance(receiver, Optional):
         receiver = receiver.value
-    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice):
+    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice | CutOff):
         return frame.machine.attribute(frame, receiver, node.attr.value)
     return ExternalMethod(receiver, node.attr.value)
 
@@ -131,18 +133,27 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     machine = frame.machine
     match callee:
         case Function(info):
+            if frame.in_graph:
+                once.by_cached(frame, info, arguments.all(), node)
             _observe_graph_call(frame, callee, info, arguments, node)
+            _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
+            _observe_hidden(frame, machine.decorator_names(function.info), arguments, node)
             return machine.call(frame, function, arguments.after(receiver))
+        case CutOff(function, by):
+            is_module = isinstance(function, Instance | ExternalInstance)
+            hidden = f"{by}:module" if is_module else by
+            _observe_hidden(frame, [hidden], arguments, node)
+            return machine.call_unseen(frame, function, by, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
             return UNKNOWN
         case Class():
             return machine.construct(frame, callee, arguments)
         case Instance():
-            return _call_instance(frame, callee, arguments)
+            return _call_instance(frame, callee, arguments, node)
         case Partial(function, args, kwargs):
             merged = Arguments(
                 [*args, *arguments.positional],
@@ -195,6 +206,17 @@ def _observe_graph_call(
     call.reached(None, frame.moment())
 
 
+def _observe_hidden(
+    frame: Frame, names: Iterable[str], arguments: Arguments, node: cst.BaseExpression
+) -> None:
+    """Compiled code calls what a decorator or function of these names hides."""
+    if frame.region is None:
+        return
+    for name in names:
+        row = frame.machine.torch.hidden_by(name)
+        frame.observe_operation(node, row, Use.HIDDEN, arguments.positional, arguments.keywords)
+
+
 def _observe_program_call(frame: Frame, program: Exported, arguments: Arguments) -> None:
     """Python calls the program that `torch.export.export` made."""
     calls = frame.machine.log.other(
@@ -216,8 +238,12 @@ def _unknown_callee(arguments: Arguments) -> Value:
     return UNKNOWN
 
 
-def _call_instance(frame: Frame, instance: Instance, arguments: Arguments) -> Value:
+def _call_instance(
+    frame: Frame, instance: Instance, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
     machine = frame.machine
+    row = machine.torch.hooked(machine.hooks.get(instance.cls, ""))
+    frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     name = "forward" if machine.is_module(instance.cls) else "__call__"
     method = machine.method(instance.cls, name)
     if method is not None:
@@ -238,8 +264,9 @@ def _call_module(
             value = apply(frame, child, Arguments([value]), node)
         return value
     operator = frame.machine.table_of(instance.name).module(instance.name)
+    for row in (operator, frame.machine.torch.hooked(instance.hook)):
+        frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
-        frame.observe_operation(node, operator, Use.CALL, arguments.positional, arguments.keywords)
         shapes_of_operators.check(frame, operator, arguments, node)
         result = operator_result(operator, instance.name, arguments)
         return shapes_of_operators.behind_layer(operator, result, arguments)
@@ -341,6 +368,13 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
         return result
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
+    if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
+        row = frame.machine.torch.requires_grad("argument")
+        frame.observe_operation(node, row, Use.CALL, (result,))
+    if frame.records:
+        once.by_function(frame, name, arguments.all(), node)
+    if frame.tracer:
+        result = freezing.by_function(frame, name, arguments.all(), result, node)
     return _read_by(result, node)
 
 
@@ -400,6 +434,9 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     operator = frame.machine.torch.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
+    made = frame.machine.tracing.instance(name)
+    if made is not None:
+        return ExternalInstance(made)
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(_first(arguments)):
@@ -464,6 +501,8 @@ def call_method(
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
         datasets.trained_on(frame, arguments, node)
+    if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
+        once.by_container(frame, name, node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
@@ -505,7 +544,25 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
-    return _read_by(_result_of_method(frame, receiver, name, arguments, operator), node)
+    if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
+        row = table.requires_grad("method")
+        frame.observe_operation(node, row, Use.CALL, (receiver,))
+    result = _result_of_method(frame, receiver, name, arguments, operator)
+    if frame.records:
+        once.by_method(frame, receiver, name, node)
+    if frame.tracer:
+        result = freezing.by_method(frame, name, arguments.all(), result, node)
+    return _read_by(result, node)
+
+
+def _changes_grad(receiver: Tensor, wanted: Value | None) -> bool:
+    """Whether `requires_grad_(wanted)` changes the flag, as far as that is known.
+
+    One that is already set is not a change (measured); without a word a tensor has none.
+    """
+    if wanted is None or is_true(wanted):
+        return receiver.grad is not True
+    return is_constant(wanted) and receiver.grad is True
 
 
 def _result_of_method(
@@ -607,6 +664,11 @@ def _rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
         path = evaluate_target_path(node.func.value)
         if path is not None:
             frame.assign(path, value)
+        holder = node.func.value
+        if isinstance(value, ExternalInstance) and isinstance(holder, cst.Attribute):
+            owner = evaluate(frame, holder.value)
+            if isinstance(owner, Instance):
+                frame.machine.attributes(owner.cls)[holder.attr.value] = value
 
 
 def _dict_method(
@@ -650,6 +712,8 @@ def _inherited_method(
     classes = [*machine.external_bases(receiver.cls)]
     classes += ["torch.nn.Module"] if machine.is_module(receiver.cls) else []
     _observe_method(frame, classes, receiver, name, arguments, node)
+    if machine.torch.hooked(name) is not None and machine.is_module(receiver.cls):
+        machine.hooks[receiver.cls] = name
     match name:
         case "register_buffer" | "register_parameter" | "add_state":
             machine.register(receiver, arguments)
@@ -659,7 +723,7 @@ def _inherited_method(
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
         case "forward" | "__call__":
-            return _call_instance(frame, receiver, arguments)
+            return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
             return Sequence(Tensor(grad=name == "parameters"))
         case "named_parameters" | "named_buffers":
@@ -673,7 +737,7 @@ def _inherited_method(
 
 def _observe_method(
     frame: Frame,
-    classes: Iterable[str],
+    classes: list[str],
     receiver: Value,
     name: str,
     arguments: Arguments,
@@ -685,6 +749,9 @@ def _observe_method(
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    if frame.records:
+        for cls in classes:
+            once.by_function(frame, f"{cls}.{name}", arguments.all(), node)
     return operator
 
 
@@ -698,6 +765,8 @@ def _module_method(
     classes = [receiver.name]
     classes += ["torch.nn.Module"] if frame.machine.torch.module(receiver.name) else []
     method = _observe_method(frame, classes, receiver, name, arguments, node)
+    if frame.machine.torch.hooked(name) is not None and len(classes) > 1:
+        _rebind(frame, node, replace(receiver, hook=name))
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
@@ -885,6 +954,8 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     value = arguments.positional[0]
     if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
         return value
+    if isinstance(value, Dataset | Unknown) and name == "builtins.iter":
+        return value
     return Sequence(element_of(value))
 
 
@@ -933,11 +1004,14 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 
 
 def _observe_frozen_choice(frame: Frame, values: "list[Value]", node: cst.BaseExpression) -> None:
-    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice."""
-    if frame.region is None or frame.region.kind is not RegionKind.TRACE:
+    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice, and
+    TensorFlow has none to make."""
+    if not frame.records:
         return
     for value in values:
-        if is_tensor(value) or (isinstance(value, Static) and value.source is Source.SHAPE):
+        if is_tensor(value) or (
+            frame.tracer and (isinstance(value, Static) and value.source is Source.SHAPE)
+        ):
             frame.observe(node, value, Construct.BUILTIN, node)
             return
 
@@ -1022,6 +1096,13 @@ def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 )
 def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return _first(arguments)
+
+
+@handles(*CUT_OFFS)
+def _cut_off(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    """`torch.compiler.disable(f)`; without a function it is a decorator with options."""
+    hidden = next(filter(is_callable, arguments.all()), None)
+    return Partial(External(name)) if hidden is None else CutOff(hidden, name)
 
 
 @handles("typing.cast", "typing_extensions.cast")

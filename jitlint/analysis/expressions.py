@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary, compare, provenance
@@ -162,7 +162,10 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     closure = frame.closure
     if closure is not None and name in closure.variables:
         return closure.variables[name]
-    return frame.machine.global_value(frame.module, name)
+    value = frame.machine.global_value(frame.module, name)
+    if frame.records:
+        once.by_name(frame, node, value)
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -358,6 +361,8 @@ def _compare_one(
         if not isinstance(operator, cst.Equal | cst.NotEqual):
             shapes.used(frame, node, left, right)
         return STATIC
+    if frame.tracer and (freezing.holds_size(left) or freezing.holds_size(right)):
+        return SHAPE  # a comparison of sizes, or of one
     if _holds_tensors(left) and _holds_tensors(right):
         frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
         return Static(source=Source.DATA, read=Read("=="))
@@ -396,8 +401,13 @@ def _membership(
             return Static(positive)
         if isinstance(container.default, Unknown) and not known:
             return STATIC
+    if frame.tracer and isinstance(needle, Static) and needle.source is not Source.PYTHON:
+        return Static(source=needle.source, read=needle.read)
     if is_tensor(container):
         frame.observe(node, container, Construct.CONTAINS, node)
+        return Static(source=Source.DATA, read=Read("in"))
+    if frame.in_graph and is_tensor(needle) and isinstance(container, Tuple | Sequence):
+        frame.observe(node, needle, Construct.CONTAINS, node)
         return Static(source=Source.DATA, read=Read("in"))
     if _compares_tensors(needle, container):
         if positive:  # Dynamo builds a tensor, and stops where that is tested
@@ -459,7 +469,12 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
     if is_tensor(receiver):
         row = frame.machine.torch.read(node.attr.value)
         frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
-    return frame.machine.attribute(frame, receiver, node.attr.value)
+        if frame.tracer:
+            return freezing.by_attribute(frame, receiver, node)
+    value = frame.machine.attribute(frame, receiver, node.attr.value)
+    if frame.records:
+        once.by_attribute(frame, receiver, node, value)
+    return value
 
 
 def _subscript(frame: Frame, node: cst.Subscript) -> Value:
@@ -468,6 +483,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     if isinstance(container, Optional):
         container = container.value
     _observe_index(frame, node, container, index)
+    if frame.records:
+        once.by_environment(frame, container, node)
     match container:
         case Tensor():
             item = _tensor_item(container, index)
@@ -623,7 +640,10 @@ def _enter(frame: Frame, clause: cst.CompFor) -> int | None:
     """Bind the targets of `for … in …`; None, as the number of elements is not followed."""
     from jitlint.analysis.statements import bind
 
-    bind(frame, clause.target, element_of(evaluate(frame, clause.iter)))
+    iterated = evaluate(frame, clause.iter)
+    if frame.tracer:
+        freezing.by_loop(frame, iterated, clause.iter)
+    bind(frame, clause.target, element_of(iterated))
     for condition in clause.ifs:
         _, when_true, _ = branch(frame, condition.test, Construct.COMPREHENSION, clause)
         frame.variables = when_true

@@ -1,6 +1,12 @@
-"""Reads the registry of graph breaks of the installed torch.
+"""What torch itself writes down about graph breaks.
 
-`python -m jitlint.analysis.extract_registry` renews the section `graph_breaks` of its table.
+Section `graph_breaks`, from the registry that ships with torch: see `registry`. A release
+without a registry has none.
+
+Section `skipped`, from `torch._dynamo.trace_rules`: {"standard": modules of the standard
+library, "third_party": packages, "torch": modules of torch} whose functions are never
+traced, and "functions": functions of torch that are skipped by name. Each is a list of
+dotted names.
 """
 
 import ast
@@ -73,16 +79,19 @@ def _is_open(hint: str, following: str) -> bool:
     return blank and not hint.rstrip().endswith(".")
 
 
-def main() -> None:
-    import torch
+def skipped() -> dict[str, list[str]]:
+    from torch._dynamo import trace_rules
+    from torch._dynamo.variables import SkipFunctionVariable
 
-    from jitlint.analysis.extract_torch import TABLES, dump
-
-    release = ".".join(torch.__version__.split(".")[:2])
-    path = TABLES / f"torch-{release}.json"
-    table = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(dump({**table, "graph_breaks": registry()}), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    rules = trace_rules.manual_torch_name_rule_map
+    functions = {
+        name.replace("#", ".")
+        for name, rule in rules.items()
+        if rule is SkipFunctionVariable and ".py" not in name
+    }
+    return {
+        "standard": sorted(module.__name__ for module in trace_rules.BUILTIN_SKIPLIST),
+        "third_party": sorted(trace_rules.THIRDPARTY_SKIPLIST),
+        "torch": sorted(trace_rules.MOD_SKIPLIST),
+        "functions": sorted(functions),
+    }

@@ -11,10 +11,13 @@ import json
 import random
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
+from jitlint.analysis.extract_constructs import constructs
+from jitlint.analysis.extract_contexts import contexts
 from jitlint.analysis.extract_kinds import (
     NUMBER,
     SCALAR,
@@ -28,12 +31,25 @@ from jitlint.analysis.extract_kinds import (
 from jitlint.analysis.extract_modules import modules
 from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
-from jitlint.analysis.extract_registry import registry
+from jitlint.analysis.extract_registry import registry, skipped
 from jitlint.analysis.extract_samples import make_tensor
+from jitlint.analysis.extract_standard import standard
+from jitlint.analysis.extract_stores import attribute_breaks, stores
 from jitlint.analysis.extract_stubs import read_attributes
 from jitlint.analysis.extract_subjects import Subject, aliases, functions, methods
 
 SCHEMA = 1
+SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "captured": lambda table: captured(table),
+    "standard": lambda table: {"standard": standard(table["functions"])},
+    "contexts": lambda table: {"contexts": contexts(table["functions"])},
+    "stores": lambda table: {"stores": stores()},
+    "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
+    "constructs": lambda table: {"constructs": constructs()},
+    "graph_breaks": lambda table: {"graph_breaks": registry()},
+    "skipped": lambda table: {"skipped": skipped()},
+}
+"""Sections that are extracted apart from the operators, from the table as far as it is known."""
 TABLES = Path(__file__).with_name("tables")
 
 
@@ -41,17 +57,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="print the entries of these names, and stop")
     parser.add_argument("--no-compile", action="store_true", help="measure no graph breaks")
+    parser.add_argument(
+        "--sections", nargs="*", choices=SECTIONS, help="extract these anew, and keep the others"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    table = extract(only=options.only, compiled=not options.no_compile)
     if options.only:
+        table = extract(only=options.only, compiled=not options.no_compile)
         print(json.dumps(table, sort_keys=True))
         return
-    release = ".".join(table["version"].split(".")[:2])
-    path = TABLES / f"torch-{release}.json"
-    path.write_text(dump(table), encoding="utf-8")
-    sizes = {k: len(v) for k, v in table.items() if isinstance(v, dict | list)}
+    path = TABLES / f"torch-{'.'.join(_version().split('.')[:2])}.json"
+    if options.sections is None:
+        path.write_text(dump(extract(compiled=not options.no_compile)), encoding="utf-8")
+    for section in SECTIONS if options.sections is None else options.sections:
+        replace_section(path, section)
+    sizes = {k: len(v) for k, v in json.loads(path.read_text()).items() if hasattr(v, "keys")}
     print(f"{path}: {sizes}", file=sys.stderr)
+
+
+def replace_section(path: Path, section: str) -> None:
+    """Extract one section; the rest of the file stays as it is when that is done."""
+    known = json.loads(path.read_text(encoding="utf-8"))
+    found = SECTIONS[section](known)
+    table = json.loads(path.read_text(encoding="utf-8"))
+    table.update(found)
+    path.write_text(dump(table), encoding="utf-8")
+
+
+def _version() -> str:
+    import torch
+
+    return str(torch.__version__.partition("+")[0])
 
 
 def dump(table: dict[str, Any]) -> str:
@@ -93,7 +129,7 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
     table: dict[str, Any] = {
         "schema": SCHEMA,
         "framework": "torch",
-        "version": torch.__version__.partition("+")[0],
+        "version": _version(),
         "functions": {k: v for k, v in entries.items() if k.startswith("torch.")},
         "methods": {
             k.removeprefix("Tensor."): v for k, v in entries.items() if k.startswith("Tensor.")
@@ -200,14 +236,31 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
     """
     breaks = measure_breaks(entries)
     for name, entry in entries.items():
-        identifier = breaks.get(name)
+        identifier, captured = breaks.get(name, (None, False))
         if identifier:
             entry["reads" if entry["returns"] == SCALAR else "breaks"] = identifier
         elif entry.pop("dynamic_shape", False):
             entry["may_be_dynamic"] = True
+        if captured:
+            entry["captured"] = True
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)
+
+
+def captured(table: dict[str, Any]) -> dict[str, Any]:
+    """The operators of a table, of which those that break are compiled again."""
+    prefixes = {"functions": "", "methods": "Tensor.", "numpy": ""}
+    names = {
+        prefix + name: table[section][name]
+        for section, prefix in prefixes.items()
+        for name, entry in table[section].items()
+        if entry.get("breaks") or entry.get("reads")
+    }
+    for name, (_, is_captured) in measure_breaks(names).items():
+        if is_captured:
+            names[name].update(captured=True, source=names[name].pop("source"))
+    return {section: table[section] for section in prefixes}
 
 
 def attributes() -> dict[str, str]:

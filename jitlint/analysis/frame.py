@@ -10,6 +10,8 @@ import libcst as cst
 from jitlint.analysis.observations import (
     MAX_MOMENTS,
     Construct,
+    Freeze,
+    Frozen,
     LostShape,
     ProgramCalls,
     SizeUse,
@@ -33,10 +35,18 @@ from jitlint.analysis.values import (
     join,
 )
 from jitlint.project.modules import FunctionInfo, Module
-from jitlint.region import GRAPHS, Region
+from jitlint.region import GRAPHS, Region, RegionKind
 
 if TYPE_CHECKING:
     from jitlint.analysis.machine import Machine
+
+JIT_TRACE = "torch.jit.trace"
+MAKE_FX = "torch.fx.experimental.proxy_tensor.make_fx"
+SYMBOLIC_TRACE = "torch.fx.symbolic_trace"
+TRACERS = {name: name for name in (JIT_TRACE, MAKE_FX, SYMBOLIC_TRACE)}
+"""Makers of traces that have a column in the table; all others trace as the first does."""
+
+RECORDED = GRAPHS | {RegionKind.TRACE}
 
 Variables = dict[str, Value]
 """Values of names, and of dotted paths (`self.cache`) where a test or a store says more
@@ -45,10 +55,12 @@ than the class table."""
 
 @dataclass(slots=True)
 class Loop:
-    """The environments that leave the body of a loop early."""
+    """The environments that leave the body of a loop early. `outside` are the variables from
+    before a loop that becomes an operator of a graph."""
 
     breaks: list[Variables] = field(default_factory=list)
     continues: list[Variables] = field(default_factory=list)
+    outside: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -116,6 +128,29 @@ class Frame:
         if len(compiled.arguments) < MAX_MOMENTS:
             compiled.arguments.append(dict(self.variables))
         compiled.reached(self.region, self.moment())
+
+    @property
+    def tracer(self) -> str:
+        """The tracer of torch that runs this code once, to record it; "" if there is none."""
+        if self.region is None or self.region.kind is not RegionKind.TRACE:
+            return ""
+        return TRACERS.get(self.region.maker, JIT_TRACE)
+
+    @property
+    def records(self) -> bool:
+        """Whether this code is run once, to record the operators that it calls."""
+        return self.region is not None and self.region.kind in RECORDED
+
+    def observe_frozen(
+        self, node: cst.CSTNode, freeze: Freeze, name: str, outcome: str, value: Value
+    ) -> None:
+        """Tell the log of a value that a trace keeps as it is."""
+        if not self.silent:
+            log, place = self.machine.log, (self.module, self.function)
+            frozen = log.other(
+                Frozen, node, *place, freeze=freeze, name=name, outcome=outcome, value=value
+            )
+            frozen.reached(self.region, self.moment())
 
     @property
     def in_graph(self) -> bool:

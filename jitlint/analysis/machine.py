@@ -1,15 +1,18 @@
 """The interpreter's memory: calls, classes, globals and regions across all files."""
 
 import builtins
+import functools
 from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from jitlint.analysis import freezing, tables
 from jitlint.analysis import makers as tables_of_makers
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply
+from jitlint.analysis.changes import Changes
 from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import Maker
@@ -27,6 +30,7 @@ from jitlint.analysis.values import (
     Choice,
     Class,
     Closure,
+    CutOff,
     Dataset,
     Dict,
     Exported,
@@ -47,6 +51,7 @@ from jitlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    is_callable,
     is_constant,
     is_none,
     is_true,
@@ -89,6 +94,7 @@ class RegionRequest:
     module: Module
     function: FunctionInfo | None
     node: cst.CSTNode
+    maker: str = ""
 
 
 class Machine:
@@ -109,6 +115,7 @@ class Machine:
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
+        self.changes = Changes()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
@@ -119,8 +126,14 @@ class Machine:
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
         self._nested: dict[int, FunctionInfo] = {}
+        self.hooks: dict[ClassInfo, str] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
+
+    @functools.cached_property
+    def tracing(self) -> Table:
+        """What the tracers of torch freeze."""
+        return tables.load("tracing", self.torch.version)
 
     def table_of(self, dotted: str) -> Table:
         """The table of the framework that a dotted name belongs to."""
@@ -282,10 +295,12 @@ class Machine:
                 return self._class_attribute(info, name, bound=None)
             case Super(instance, cls):
                 return self._super_attribute(instance, cls, name)
-            case Optional(value):
+            case Optional(value) | CutOff(function=value):
                 return self.attribute(frame, value, name)
             case Choice(options):
                 return join_all([self.attribute(frame, option, name) for option in options])
+            case Tensor() if frame.tracer and freezing.is_metadata(frame, name):
+                return freezing.metadata(name)
             case Tensor():
                 return self._tensor_attribute(receiver, name)
             case Static():
@@ -588,6 +603,18 @@ class Machine:
             return self.run(replace(frame, region=None, depth=0), function, bound)
         return self.declared_result(info)
 
+    def call_unseen(
+        self, frame: Frame, callee: Value, by: str, arguments: Arguments, node: cst.BaseExpression
+    ) -> Value:
+        """Call what is hidden from tracers by `by`; Python and TorchScript look into it."""
+        is_scripted = by in tables_of_makers.SCRIPTED
+        if frame.region is None or (is_scripted and _is_scripted(frame.region)):
+            return apply(frame, callee, arguments, node)
+        if is_scripted:
+            return apply(replace(frame, region=None, depth=0), callee, arguments, node)
+        function = callee.function if isinstance(callee, BoundMethod) else callee
+        return self.declared_result(function.info) if isinstance(function, Function) else UNKNOWN
+
     def run(self, frame: Frame, function: Function, bound: dict[str, Value]) -> Value:
         info = function.info
         region = frame.region
@@ -610,7 +637,7 @@ class Machine:
         region = caller.region
         if region is not None:
             chain = (*region.chain, info.full_name)
-            region = Region(region.kind, region.entry, chain, region.fullgraph)
+            region = replace(region, chain=chain)
         frame = Frame(
             self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
         )
@@ -619,6 +646,8 @@ class Machine:
             return evaluate(frame, info.node.body)
         if self.watches_functions:
             frame.observe_function(info)
+        if frame.tracer:
+            freezing.in_mode_of_decorators(frame, info)
         falls = execute_block(frame, info.node.body)
         if frame.yielded:
             return Sequence(join_all(frame.yielded))
@@ -661,16 +690,19 @@ class Machine:
                     _kind_of(maker, arguments),
                     target,
                     UNKNOWN if examples is None or not maker.examples else examples,
-                    is_true(arguments.keywords.get("fullgraph")),
+                    any(is_true(arguments.keywords.get(name)) for name in WHOLE),
                     frame.module,
                     frame.function,
                     node,
+                    maker.name,
                 )
             )
         self._note_graph(maker, target, arguments)
         if maker.name in PROGRAMS and isinstance(node, cst.Call):
             frame.observe_program(node, arguments.get(1, "args") or UNKNOWN, arguments.keywords)
             return Exported(target, node, frame.module, frame.function)
+        if maker.name in tables_of_makers.SCRIPTED and is_callable(target):
+            return CutOff(target, maker.name)
         if is_kernel:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
@@ -694,6 +726,9 @@ class Machine:
         if kind in GRAPHS and isinstance(function, Function):
             self.graphs[function.info] = kind, dict(arguments.keywords)
 
+
+WHOLE = ("fullgraph", "strict")
+"""Options of torch.compile and torch.export with which Dynamo must not break the graph."""
 
 PROGRAMS = frozenset({"torch.export.export"})
 """Makers whose result is a program of its own, which is called by `program.module()(…)`."""

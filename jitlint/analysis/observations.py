@@ -122,6 +122,7 @@ class Use(enum.Enum):
     INDEX = "index"
     CONTEXT = "context"
     STORE = "store"
+    HIDDEN = "hidden"
     ATTRIBUTE = "attribute"
 
 
@@ -141,17 +142,27 @@ class Operation(Observation):
     guarded: bool = True
 
     @property
-    def given(self) -> Iterator[Value]:
-        """The operands, and what is in those that are containers."""
-        return leaves_of([*self.operands, *self.keywords.values()])
+    def given(self) -> list[Value]:
+        return [*self.operands, *self.keywords.values()]
 
     @property
     def code(self) -> str | None:
         """The id of the graph break in default mode; None if there is none."""
+        return self._break[0]
+
+    @property
+    def captured(self) -> bool:
+        """Whether there is no break with `fullgraph=True`."""
+        return self._break[1]
+
+    @property
+    def _break(self) -> tuple[str | None, bool]:
         operator = self.operator
-        if operator.with_tensor and any(is_tensor(value) for value in self.given):
-            return operator.with_tensor
-        return operator.reads or operator.breaks
+        if operator.with_tensor and any(map(is_tensor, self.given)):
+            return operator.with_tensor, operator.with_tensor_captured
+        if operator.with_tensor_inside and any(map(is_tensor, leaves_of(self.given))):
+            return operator.with_tensor_inside, operator.with_tensor_inside_captured
+        return operator.reads or operator.breaks, operator.captured
 
     def see(self, operands: tuple[Value, ...], keywords: dict[str, Value], guarded: bool) -> None:
         self.guarded = self.guarded and guarded
@@ -189,6 +200,37 @@ class Call(Observation):
             join(a, b) for a, b in zip(self.positional, positional, strict=False)
         )
         self.keywords = _joined(self.keywords, keywords)
+
+
+class Freeze(enum.Enum):
+    """What a trace keeps as it was when it was made, or loses."""
+
+    DATA = "data"
+    SIZE = "size"
+    METADATA = "metadata"
+    CAST = "cast"
+    COPY = "copy"
+    MODE = "mode"
+    LOOP = "loop"
+    RESULT = "result"
+    VARIES = "varies"
+    STATE = "state"
+    EFFECT = "effect"
+    HASH = "hash"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Frozen(Observation):
+    """`node` is done once, by Python, while torch or TensorFlow traces the function.
+
+    `name` says by what (a function, a method, an attribute), `value` from what, and `outcome`
+    whether the tracer raises instead.
+    """
+
+    freeze: Freeze
+    name: str
+    outcome: str
+    value: Value
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

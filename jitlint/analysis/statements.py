@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import shapes
+from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import (
     branch,
@@ -66,6 +66,8 @@ def bind(frame: Frame, target: cst.CSTNode, value: Value) -> None:
     """Assign to a name, an attribute, a subscript, or a tuple of those."""
     match target:
         case cst.Name(value=name):
+            if frame.region is None and (frame.function is None or name in frame.globals):
+                frame.machine.changes.note(frame.module, name, target, frame)
             frame.assign(name, UNKNOWN if name in frame.globals else value)
         case cst.Attribute():
             _bind_attribute(frame, target, value)
@@ -114,6 +116,8 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
         frame.observe_operation(target, row, Use.STORE, (receiver, value))
     if isinstance(receiver, Instance):
         frame.machine.store_attribute(receiver.cls, target.attr.value, value)
+        if frame.region is None:
+            frame.machine.changes.note(receiver.cls, target.attr.value, target, frame)
     path = evaluate_target_path(target)
     if path is not None:
         frame.assign(path, value)
@@ -122,6 +126,8 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
 def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
     evaluate_index(frame, target)
+    if frame.records:
+        once.by_item(frame, target, container)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -148,6 +154,9 @@ def _constant_key(frame: Frame, target: cst.Subscript) -> object:
 def _assign(frame: Frame, node: cst.Assign) -> bool:
     value = evaluate(frame, node.value)
     for target in node.targets:
+        if frame.records and isinstance(target.target, cst.Name | cst.Attribute):
+            old = evaluate(frame, target.target)
+            once.by_store(frame, target.target, old, node.value)
         bind(frame, target.target, value)
     return True
 
@@ -163,6 +172,8 @@ def _annotated_assign(frame: Frame, node: cst.AnnAssign) -> bool:
 def _augmented_assign(frame: Frame, node: cst.AugAssign) -> bool:
     left = evaluate(frame, node.target)
     right = evaluate(frame, node.value)
+    if frame.records:
+        once.by_store(frame, node.target, left, None)
     if shapes.is_open(left) or shapes.is_open(right):
         shapes.used(frame, node.value, left, right)
     if isinstance(left, Tuple | Sequence) and isinstance(right, Tuple | Sequence):
@@ -275,11 +286,14 @@ def _for(frame: Frame, node: cst.For) -> bool:
     iterated = evaluate(frame, node.iter)
     if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
         frame.observe_need(iterated.shape.lost, node.iter)
+    if frame.tracer:
+        freezing.by_loop(frame, iterated, node.iter)
     element = element_of(iterated)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
+    outside = once.outside_of_loop(frame, iterated)
     for _ in range(_passes(frame)):
-        loop = Loop()
+        loop = Loop(outside=outside)
         frame.loops.append(loop)
         frame.variables = dict(start or {})
         bind(frame, node.target, element)
@@ -346,7 +360,10 @@ def _continue(frame: Frame, node: cst.Continue) -> bool:
 
 
 def _return(frame: Frame, node: cst.Return) -> bool:
-    frame.returned.append(NONE if node.value is None else evaluate(frame, node.value))
+    value = NONE if node.value is None else evaluate(frame, node.value)
+    if frame.tracer and node.value is not None:
+        freezing.as_result(frame, value, node.value)
+    frame.returned.append(value)
     return False
 
 
@@ -402,6 +419,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
     if isinstance(entered, External | ExternalInstance):
         row = frame.machine.torch.context(entered.name)
         frame.observe_operation(node, row, Use.CONTEXT)
+        if frame.tracer:
+            freezing.in_mode(frame, entered.name, node)
 
 
 def _match(frame: Frame, node: cst.Match) -> bool:

@@ -7,7 +7,7 @@ them needs no framework.
 import enum
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -56,11 +56,13 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor.
+    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor,
+    and `with_tensor_inside`: a container of tensors.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `varies`: two calls with equal arguments give
-    different values (clocks, random numbers). `instance` is the class of the object that it
-    returns.
+    different values (clocks, random numbers). `effect` is what it does to the world outside
+    of the program: "output", "random" (a generator moves on) or "system". `exported`:
+    torch.export takes it. `instance` is the class of the object that it returns.
     """
 
     name: str
@@ -89,8 +91,13 @@ class Operator:
     reads: str | None = None
     breaks: str | None = None
     with_tensor: str | None = None
+    with_tensor_inside: str | None = None
+    with_tensor_captured: bool = False
+    with_tensor_inside_captured: bool = False
     captured: bool = False
     varies: bool = False
+    effect: str | None = None
+    exported: bool = False
     instance: str | None = None
     one_argument: "Operator | None" = None
     source: str = ""
@@ -98,7 +105,8 @@ class Operator:
     @property
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
-        return bool(self.breaks or self.reads or self.with_tensor or self.varies)
+        given_tensor = self.with_tensor or self.with_tensor_inside
+        return bool(self.breaks or self.reads or given_tensor or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""
@@ -197,9 +205,43 @@ class Table:
         """What reading an attribute of a tensor does, where it is more than that."""
         return self._operator("attribute_breaks", attribute)
 
+    def obeys_device(self, dotted: str) -> bool:
+        """Whether a function makes a tensor on the device of `with torch.device(…):`"""
+        return dotted in self._data.get("device_constructors", ())
+
+    def requires_grad(self, way: str) -> Operator | None:
+        """What it does to set the flag of a tensor by an "argument", or by the "method"."""
+        return self._operator("requires_grad", way)
+
+    def hidden_by(self, dotted: str) -> Operator | None:
+        """What calling a function does that was handed to this function or decorator."""
+        return self._operator("hiding", dotted)
+
+    def hooked(self, method: str) -> Operator | None:
+        """What calling a module does on which a hook was registered by this method."""
+        return self._operator("hooks", method)
+
     def construct(self, name: str) -> Operator | None:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
         return self._operator("constructs", name)
+
+    def lists(self, section: str, name: str) -> bool:
+        """Whether a section that is a list of names has this one."""
+        return name in self._lists(section)
+
+    @functools.cached_property
+    def _lists(self) -> "Callable[[str], frozenset[str]]":
+        return functools.cache(lambda section: frozenset(self._data.get(section, ())))
+
+    def instance(self, maker: str) -> str | None:
+        """The class of the object that a function makes, where its methods matter."""
+        found = self._data.get("instances", {}).get(maker)
+        return None if found is None else str(found)
+
+    def outcome(self, section: str, name: str, tracer: str) -> str | None:
+        """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
+        found = self._data.get(section, {}).get(name, {}).get(tracer)
+        return None if found is None else str(found)
 
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""

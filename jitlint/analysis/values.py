@@ -41,8 +41,11 @@ class Source(enum.Enum):
     """Where a Python number comes from. Tracers differ in which of them they freeze."""
 
     PYTHON = 0
-    SHAPE = 1
-    DATA = 2
+    METADATA = 1
+    """Of a tensor's dtype or device. Only torch.jit.trace and its like freeze those, and only
+    their regions tell them from other Python values."""
+    SHAPE = 2
+    DATA = 3
 
 
 class Framework(enum.Enum):
@@ -265,11 +268,13 @@ class Instance(Value):
 class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
-    `children` are the modules of a Sequential or ModuleList.
+    `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
+    a hook was registered on it, if one was.
     """
 
     name: str
     children: tuple[Value, ...] = ()
+    hook: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,6 +344,15 @@ class Kernel(Compound):
 
 
 @dataclass(frozen=True, slots=True)
+class CutOff(Compound):
+    """A function or module that was handed to `by`, such as `torch.compiler.disable`, so
+    that tracers do not look into it."""
+
+    function: Value
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Choice(Compound):
     """One of several things that can be called, such as the layers that a loop visits."""
 
@@ -364,12 +378,19 @@ SHAPE = Static(source=Source.SHAPE)
 TORCH_SIZE = Sequence(SHAPE, "torch.Size")
 ASSUMED_TENSOR = Tensor(assumed=True)
 
-CHOOSABLE = (Function, BoundMethod, Instance, ExternalInstance, Class, Partial, Kernel, Choice)
+CHOOSABLE = (
+    *(Function, BoundMethod, Instance, ExternalInstance, Class, Partial, Kernel, CutOff, Choice),
+)
 MAX_OPTIONS = 8
 
 
 def is_tensor(value: Value) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor)
+
+
+def is_callable(value: Value) -> bool:
+    """Whether it is known to be a function, a class or a module."""
+    return isinstance(value, CHOOSABLE)
 
 
 def is_none(value: Value) -> bool:

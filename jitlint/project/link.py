@@ -74,6 +74,7 @@ class Entry:
     fullgraph: bool = False
     is_own: bool = True
     is_part: bool = False
+    maker: str = ""
 
 
 def creates_regions(module: Module) -> bool:
@@ -270,6 +271,7 @@ def _entry(request: RegionRequest, info: FunctionInfo, receiver: Value | None) -
         request.node,
         request.examples,
         request.fullgraph,
+        maker=request.maker,
     )
 
 
@@ -381,7 +383,7 @@ def label(entry: Entry, root: Path) -> str:
 
 def run(machine: Machine, entry: Entry, label: str) -> None:
     """Interpret an entry in its region; the machine's log then holds what was seen."""
-    region = Region(entry.kind, label, (), entry.fullgraph)
+    region = Region(entry.kind, label, (), entry.fullgraph, entry.maker)
     frame = Frame(machine, entry.function.module, region=region)
     if entry.kind in TRACERS and machine.is_cut_off(frame, entry.function):
         return  # `torch.jit.trace(f, …)` of a scripted `f`

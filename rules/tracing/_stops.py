@@ -26,24 +26,13 @@ class Problem(enum.Enum):
     UNSUPPORTED = "trace-unsupported-call"
 
 
-OUTSIDE_WORLD = frozenset(
-    {
-        *("builtins.print", "builtins.input", "builtins.open", "builtins.breakpoint"),
-        *("logging", "warnings", "time", "datetime", "random", "secrets", "uuid", "io", "os"),
-        *("pathlib", "shutil", "tempfile", "subprocess", "socket", "sys", "csv", "sqlite3"),
-    }
-)
-"""Names and modules that have an effect beside their result, or a result that is not a
-function of their arguments."""
-
-
 def problem_of(operation: Operation) -> Problem:
     operator = operation.operator
     if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
         return Problem.DYNAMIC_SHAPE
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
         return Problem.HOST_READ
-    if operator.name in OUTSIDE_WORLD or operator.name.partition(".")[0] in OUTSIDE_WORLD:
+    if operator.effect or operator.varies:
         return Problem.SIDE_EFFECT
     return Problem.UNSUPPORTED
 
@@ -52,15 +41,19 @@ def breaking_region(operation: Operation) -> Region | None:
     """The region whose graph ends at the operation, if any.
 
     With `fullgraph=True`, and under torch.export, a number that is read becomes a symbol,
-    and so does a size that depends on data.
+    and so does a size that depends on data. torch.export runs the program in Python, and
+    follows its tensors: it stops at less.
     """
     if operation.code is None:
         return None
     if operation.default_mode is not None:
         return operation.default_mode
-    if operation.operator.captured:
+    if operation.captured:
         return None
-    return operation.regions.get(RegionKind.COMPILE) or operation.regions.get(RegionKind.EXPORT)
+    exported = operation.regions.get(RegionKind.EXPORT)
+    if exported is not None and operation.operator.exported and not exported.fullgraph:
+        exported = None
+    return operation.regions.get(RegionKind.COMPILE) or exported
 
 
 def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:

@@ -1,12 +1,15 @@
-"""trace-unsupported-call."""
+"""Calls that a compiler cannot enter, in code that it traces."""
 
 from collections.abc import Iterator
 
-from jitlint.analysis.observations import Operation
+from jitlint.analysis.makers import CUT_OFFS
+from jitlint.analysis.observations import Frozen, Operation, Use
 from jitlint.finding import Finding, Severity
-from jitlint.region import RegionKind
+from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._effect_fixes import fix_for
+from ._once import hashes
 from ._stops import (
     Problem,
     breaking_region,
@@ -20,23 +23,125 @@ from .isolation.isolate import isolated
 
 
 class TraceUnsupportedCall(Rule):
-    """TODO."""
+    """Calls, attributes and context managers that the compiler cannot enter.
+
+    ## Why it matters
+    Dynamo runs Python by itself, instruction by instruction. It stops at a function in C that
+    it has no model of (`json.dumps`, `heapq.heappush`, "Attempted to call function marked as
+    skipped", GB0007), at operations whose effect on autograd it does not model
+    (`loss.backward()` GB0123, `t.requires_grad = True` GB0206, `t.requires_grad_()` GB8985,
+    `t.retain_grad()` GB0108, `optimizer.step()`, a hook that is registered), at objects that
+    it cannot hold (a sparse tensor, a new `nn.Parameter`, a ScriptModule GB4695, an LSTM
+    GB0014) and at context managers that it does not know (`ExitStack`, `torch.device`). The
+    graph ends there; inside a loop, `try` or `with` the whole function runs uncompiled; with
+    `fullgraph=True` the call raises.
+
+    ## Example
+        @torch.compile
+        def step(x):
+            with torch.device("cpu"):
+                weights = torch.ones(4)
+            return pow(x, 2) * weights
+
+    ## Use instead
+        @torch.compile
+        def step(x):
+            weights = torch.ones(4, device="cpu")
+            return x**2 * weights
+
+    What has to stay in Python goes where the compiled function is called, or into the
+    smallest function behind `torch.compiler.disable`; a kernel of your own becomes an
+    operator by `torch.library.custom_op`, with `register_fake` and `register_autograd`.
+
+    ## Fix safety
+    Safe: `pow(a, b)` by `a ** b`, which it is by definition; `copy.deepcopy(t)` by
+    `t.clone()` and `copy.copy(t)` by `t.detach()` of a tensor that needs no gradient;
+    `with torch.device(d):` by the argument `device=d` where every call in the block is known;
+    an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`.
+    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
+    Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
+    True` does, and no operation in a graph means the same.
+
+    ## Measured
+    torch 2.13.0: each public function, method, context manager and attribute of the standard
+    library and of torch was compiled, in both modes. `requires_grad_()` breaks only where it
+    changes the flag. A call of a function behind `torch.compiler.disable` breaks (GB0098): it
+    is meant to, and a note in default mode. A function of `torch.library.custom_op`,
+    `torch.compiler.allow_in_graph` or `torch.jit.script` does not break, a module of
+    `torch.jit.script` does. Forward hooks do not break, backward hooks do (GB0083), where
+    their module is called. `torch.export` runs Python, and takes nearly all of this.
+
+    ## References
+    - https://docs.pytorch.org/docs/main/compile/programming_model.graph_breaks_index.html
+    - https://docs.pytorch.org/docs/stable/library.html
+    """
 
     name = "trace-unsupported-call"
     severity = Severity.WARNING
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    fixable = True
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         region = breaking_region(operation)
         if region is None or problem_of(operation) is not Problem.UNSUPPORTED:
             return
-        code = shortened(ctx, operation.node)
+        fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
-            f"the compiler cannot enter `{code}`; {consequence(region)}",
-            severity=severity_of(operation, region),
+            _message(operation, region, ctx),
+            severity=_severity(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            fix=(fix := isolated(operation, ctx)),
-            no_fix_reason=None if fix else "TODO",
+            fix=fix,
+            no_fix_reason=no_fix_reason,
         )
+
+    def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
+        yield from hashes(frozen, ctx)
+
+
+def _is_deliberate(operation: Operation) -> bool:
+    """Whether the user cut the function off from the compiler."""
+    name = operation.operator.name.partition(":")[0]
+    return operation.use is Use.HIDDEN and name in CUT_OFFS
+
+
+def _severity(operation: Operation, region: Region) -> Severity:
+    if _is_deliberate(operation) and operation.default_mode is region:
+        return Severity.NOTE
+    return severity_of(operation, region)
+
+
+SUBJECTS = {
+    Use.CONTEXT: "the compiler cannot enter the context manager `{code}`",
+    Use.STORE: "the compiler cannot set `{code}`",
+    Use.ATTRIBUTE: "the compiler cannot read `{code}`",
+    Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
+}
+CALL = "the compiler cannot follow the call `{code}`"
+
+
+def _message(operation: Operation, region: Region, ctx: Context) -> str:
+    code = shortened(ctx, operation.node)
+    subject = SUBJECTS.get(operation.use, CALL).format(code=code)
+    return f"{subject}; {consequence(region)}"
+
+
+REASONS = {
+    Use.CONTEXT: "the block has to run in Python: enter it where the compiled function is called",
+    Use.STORE: "no operation of a graph sets this attribute: set it before the compiled function "
+    "is called",
+    Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
+    Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
+    "or call it outside",
+}
+OUTSIDE = (
+    "no operation of a graph means the same: call it before or after the compiled function, or "
+    "in a function of its own behind `torch.compiler.disable`"
+)
+
+
+def _reason(operation: Operation) -> str:
+    return REASONS.get(operation.use, OUTSIDE)

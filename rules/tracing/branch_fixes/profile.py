@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Observation
 from jitlint.analysis.tables import Operator, Returns, Table
 from jitlint.analysis.values import (
     External,
@@ -154,7 +154,7 @@ class Describer:
     the arm. The others ran before, and their results are given.
     """
 
-    test: TruthTest
+    test: Observation
     at: cst.CSTNode
     conditional: tuple[cst.CSTNode, ...] = ()
     _depth: int = 0
@@ -848,7 +848,7 @@ def proven_by(describer: Describer, tests: Iterable[cst.BaseExpression]) -> Prov
     for test in tests:
         for comparison in _orderings(test):
             for node in (comparison.left, *(each.comparator for each in comparison.comparisons)):
-                floating |= _floating_in(describer, node)
+                floating |= floating_in(describer, node)
                 real |= _real_in(describer, node)
     return Proven(frozenset(real), frozenset(floating))
 
@@ -878,7 +878,7 @@ def _orderings(node: cst.CSTNode) -> Iterable[cst.Comparison]:
         yield from _orderings(child)
 
 
-def _floating_in(describer: Describer, node: cst.BaseExpression) -> set[str]:
+def floating_in(describer: Describer, node: cst.BaseExpression) -> set[str]:
     """`x` in `x.mean() < 1`: mean refuses whole numbers, and `<` complex ones."""
     if not isinstance(node, cst.Call):
         return set()

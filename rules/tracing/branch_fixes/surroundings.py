@@ -7,7 +7,7 @@ from functools import lru_cache
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Observation
 from jitlint.analysis.values import Tensor
 from jitlint.finding import Fix, Replacement
 
@@ -53,7 +53,7 @@ def _aliases(node: cst.CSTNode) -> Iterator[cst.ImportAlias]:
 # -- callers -------------------------------------------------------------------------------
 
 
-def check_callers(test: TruthTest) -> None:
+def check_callers(test: Observation) -> None:
     """Raises Withheld where some code calls the function with a number for a tensor."""
     if test.function is None or not isinstance(test.function.node, cst.FunctionDef):
         return

@@ -1,0 +1,291 @@
+"""What a call does beside returning a value, and what hides a function from the compiler.
+
+Sections of a table, each entry measured:
+
+- `effect`, in entries of `standard`: what the call does to the world outside of the program
+  ("output", "random" for a generator's state, "system" for the operating system);
+- `hiding`: dotted name of a function or decorator -> the break at a call of the function
+  that was handed to it; "<name>:module" the same for a module;
+- `hooks`: name of a method -> the break at a call of a module on which it registered a hook;
+- `requires_grad`: the break where the flag of a tensor is set by an "argument" of a
+  function that makes it, and by the "method";
+- `device_constructors`: functions that make a tensor on the device of `with torch.device(d):`.
+"""
+
+import contextlib
+import os
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from jitlint.analysis.extract_arguments import plain_calls, time_limit, working
+from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
+from jitlint.analysis.extract_standard import Subject, prepare_imports, subjects
+from jitlint.analysis.makers import CUT_OFFS, SCRIPTED
+
+SYSTEM = frozenset(
+    {
+        *("posix", "nt", "time", "_io", "io", "_socket", "select", "_signal", "resource"),
+        *("fcntl", "_posixsubprocess"),
+    }
+)
+"""Modules in C by whose functions a program reaches the operating system."""
+CALLS = 3
+SECONDS = 5
+
+# -- effects -------------------------------------------------------------------------------
+
+
+def with_effects(standard: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The section `standard` with the effects of whatever breaks a graph."""
+    found = effects(standard)
+    return {
+        name: {**entry, "effect": found[name]} if name in found else entry
+        for name, entry in standard.items()
+    }
+
+
+def effects(standard: dict[str, dict[str, Any]]) -> dict[str, str]:
+    prepare_imports()
+    wanted = {name for name, entry in standard.items() if "breaks" in entry}
+    functions = [subject for subject in subjects() if subject.name in wanted]
+    makers = _makers(standard, {name.rpartition(".")[0] for name in wanted})
+    known = {subject.name: subject for subject in subjects() if subject.name in makers.values()}
+    classes = [(known[m], cls) for cls, m in makers.items() if m in known]
+    found: dict[str, str] = {}
+    for _, seen in in_processes(lambda subject: _effect_of(subject, wanted), functions):
+        found.update(seen or {})
+    for _, seen in in_processes(lambda pair: _effects_of_methods(*pair, wanted), classes):
+        found.update(seen or {})
+    return dict(sorted(found.items()))
+
+
+def _makers(standard: dict[str, dict[str, Any]], classes: Iterable[str]) -> dict[str, str]:
+    """The function that makes an object of each class; the class itself is preferred."""
+    made = {entry["instance"]: name for name, entry in standard.items() if "instance" in entry}
+    own = {cls: cls for cls in classes if standard.get(cls, {}).get("instance") == cls}
+    return {cls: name for cls, name in {**made, **own}.items() if cls in set(classes)}
+
+
+def _effect_of(subject: Subject, wanted: Iterable[str]) -> dict[str, str]:
+    effect = _observed(subject)
+    return {subject.name: effect} if effect else {}
+
+
+def _effects_of_methods(maker: Subject, cls: str, wanted: Iterable[str]) -> dict[str, str]:
+    """The effects of the methods of an object that `maker` makes."""
+    found = {}
+    for text in working(
+        plain_calls(maker.name, maker.resolve(), of_torch=maker.of_torch), maker.call
+    )[:1]:
+        source = f"{maker.owner}.{maker.attribute}({text})"
+        for name in wanted:
+            if name.rpartition(".")[0] == cls:
+                effect = _observed(Subject(name, source, name.rpartition(".")[2]))
+                found.update({name: effect} if effect else {})
+    return found
+
+
+def _observed(subject: Subject) -> str | None:
+    """The effect of a call that works."""
+    try:
+        function = subject.resolve()
+    except Exception:
+        return None
+    _speak()
+    texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
+    for text in texts[:CALLS]:
+        with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
+            effect = effect_of(lambda text=text: subject.call(text))  # type: ignore[misc]
+            if effect:
+                return effect
+    return None
+
+
+def _speak() -> None:
+    """Let warnings and loggers reach the output."""
+    import logging
+    import warnings
+
+    warnings.simplefilter("always")
+    logging.disable(logging.NOTSET)
+    logging.basicConfig(level=1, force=True)
+    logging.lastResort = logging.StreamHandler()
+
+
+def effect_of(call: Callable[[], Any]) -> str | None:
+    """Whether a call writes output, moves a generator on, or reaches the system."""
+    state, written = _random_state(), _output_size()
+    with _system_calls() as reached:
+        call()
+    if _output_size() != written:
+        return "output"
+    if _random_state() != state:
+        return "random"
+    return "system" if reached else None
+
+
+def _output_size() -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return os.fstat(1).st_size
+
+
+def _random_state() -> tuple[Any, ...]:
+    import numpy
+    import torch
+
+    numbers = str(numpy.random.get_state(legacy=False))
+    return random.getstate(), numbers, bytes(torch.get_rng_state().numpy())
+
+
+@contextlib.contextmanager
+def _system_calls() -> Iterator[list[str]]:
+    """The functions of `SYSTEM` that are called meanwhile."""
+    reached: list[str] = []
+
+    def see(_frame: FrameType, event: str, function: Any) -> None:
+        module = (
+            getattr(function, "__module__", None)
+            or type(getattr(function, "__self__", None)).__module__
+        )
+        if event == "c_call" and module in SYSTEM:
+            reached.append(f"{module}.{function.__name__}")
+
+    sys.setprofile(see)
+    try:
+        yield reached
+    finally:
+        sys.setprofile(None)
+
+
+# -- what the compiler does not look into ----------------------------------------------------
+
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "torch.library.custom_op": ("jitlint::measured",),
+    "torch.library.triton_op": ("jitlint::measured",),
+}
+"""Arguments that stand before the function."""
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "torch.library.custom_op": {"mutates_args": ()},
+    "torch.library.triton_op": {"mutates_args": ()},
+}
+
+
+def hiding() -> dict[str, dict[str, Any]]:
+    """The section `hiding`."""
+    names = sorted(CUT_OFFS | SCRIPTED)
+    cases = [(name, is_module) for name in names for is_module in (False, True)]
+    found = {}
+    for (name, is_module), outcome in in_processes(_call_of_hidden, cases):
+        if outcome is not None and outcome.identifier:
+            found[f"{name}:module" if is_module else name] = _entry(outcome)
+    return dict(sorted(found.items()))
+
+
+def _call_of_hidden(case: tuple[str, bool]) -> Outcome | None:
+    import torch
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    name, is_module = case
+    try:
+        hide: Any = _resolved(name)
+        target: Any = torch.nn.Linear(2, 2) if is_module else doubled
+        hidden = hide(*OPTIONS.get(name, ()), target, **KEYWORDS.get(name, {}))
+        if hasattr(hidden, "register_fake"):
+            hidden.register_fake(lambda x: torch.empty_like(x))
+        hidden(torch.ones(2, 2))
+    except Exception:
+        return None
+    return compile_region(lambda x: hidden(x) + 1, torch.ones(2, 2))
+
+
+def _resolved(dotted: str) -> Any:
+    import importlib
+
+    owner, _, name = dotted.rpartition(".")
+    return getattr(importlib.import_module(owner), name)
+
+
+def hooks() -> dict[str, dict[str, Any]]:
+    """The section `hooks`."""
+    import torch
+
+    names = [n for n in dir(torch.nn.Module) if n.startswith("register_") and n.endswith("hook")]
+    found = {}
+    for name, outcome in in_processes(_call_of_hooked, names):
+        if outcome is not None and outcome.identifier:
+            found[name] = _entry(outcome)
+    return dict(sorted(found.items()))
+
+
+def _call_of_hooked(name: str) -> Outcome | None:
+    import torch
+
+    layer = torch.nn.Linear(2, 2)
+    try:
+        getattr(layer, name)(lambda *_: None)
+    except Exception:
+        return None
+    return compile_region(lambda x: layer(x) + 1, torch.ones(2, 2))
+
+
+def requires_grad() -> dict[str, dict[str, Any]]:
+    """The section `requires_grad`."""
+    import torch
+
+    def by_argument(x: Any) -> Any:
+        return x + torch.zeros(2, requires_grad=True)
+
+    def by_method(x: Any) -> Any:
+        return (x * 2).requires_grad_() + 1
+
+    regions = {"argument": by_argument, "method": by_method}
+    outcomes = {name: compile_region(region, torch.ones(2)) for name, region in regions.items()}
+    return {name: _entry(outcome) for name, outcome in outcomes.items() if outcome.identifier}
+
+
+def device_constructors() -> list[str]:
+    """The section `device_constructors`: what makes a tensor on the device of a block."""
+    import torch
+    from torch.utils._device import _device_constructors
+
+    names = {
+        f"{module.__name__}.{name}"
+        for module in (torch, torch.fft)
+        for name, function in vars(module).items()
+        if not name.startswith("_") and callable(function) and function in _device_constructors()
+    }
+    return sorted(names)
+
+
+def tools() -> dict[str, dict[str, Any]]:
+    """What a release has for effects in a graph, for the section `functions`."""
+    import torch
+
+    known = ["torch.library.EffectType"] if hasattr(torch.library, "EffectType") else []
+    known += _graph_print()
+    return {name: {"returns": "none", "source": "measured"} for name in known}
+
+
+def _graph_print() -> list[str]:
+    """The operator that prints from a graph."""
+    import torch
+
+    def region(x: Any) -> Any:
+        torch._higher_order_ops.print("a")
+        return x + 1
+
+    try:
+        outcome = compile_region(region, torch.ones(2), fullgraph=True)
+    except AttributeError:
+        return []
+    return ["torch._higher_order_ops.print"] if outcome.clean else []
+
+
+def _entry(outcome: Outcome) -> dict[str, Any]:
+    return {"breaks": outcome.identifier, "source": "measured"}

@@ -1,0 +1,131 @@
+"""Which graph break setting or reading an attribute of a tensor causes.
+
+Section `stores` of a table: attribute -> {"input": id, "intermediate": id} where
+`tensor.attribute = value` breaks on an argument of the region, or on a tensor made in it;
+"input_captured" and "intermediate_captured" where it does not with `fullgraph=True`.
+
+Section `attribute_breaks`: the same of reading `tensor.attribute`.
+
+Every attribute of a tensor is tried; stores with `VALUES` that work in Python. A store
+breaks where each of those tried does.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
+
+VALUES: tuple[Callable[[Any], Any], ...] = (
+    lambda tensor: tensor.detach().clone(),
+    lambda tensor: True,
+    lambda tensor: None,
+    lambda tensor: tensor.detach().clone().real,
+    lambda tensor: ["N"],
+    lambda tensor: {},
+    lambda tensor: lambda *args: None,
+)
+"""What is stored, made from the tensor."""
+CASES = 3
+"""How many of those that work in Python are compiled."""
+
+
+def stores() -> dict[str, dict[str, Any]]:
+    return _section(_measure_store)
+
+
+def attribute_breaks() -> dict[str, dict[str, Any]]:
+    return _section(_measure_read)
+
+
+def _section(measure: Callable[[str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found = {name: entry for name, entry in in_processes(measure, _attributes(), 10) if entry}
+    return {name: found[name] for name in sorted(found)}
+
+
+def _attributes() -> list[str]:
+    """Everything of a tensor that is not a method, and an attribute that it does not have."""
+    import torch
+
+    tensor = torch.ones(2)
+    names = []
+    for name in dir(tensor):
+        raw = inspect.getattr_static(torch.Tensor, name, None)
+        special = name.startswith("__")
+        if not special and (inspect.isdatadescriptor(raw) or not callable(raw)):
+            names.append(name)
+    return [*names, "an_attribute"]
+
+
+def _tensors() -> Iterator[Callable[[], Any]]:
+    """Tensors on which an attribute may be had."""
+    import torch
+
+    yield lambda: torch.tensor([0.5, 1.0])
+    yield lambda: torch.tensor([0.5, 1.0]).requires_grad_()
+    yield lambda: torch.tensor([0.5, 1.0], dtype=torch.complex64)
+    yield lambda: torch.tensor([[0.5, 1.0], [0.25, 2.0]])
+
+
+def _measure_store(name: str) -> dict[str, Any]:
+    def store(tensor: Any, value: Any) -> None:
+        setattr(tensor, name, value)
+
+    cases = [(make, value) for value in VALUES for make in _tensors() if _runs(store, make, value)]
+    return _entry(store, cases[:CASES])
+
+
+def _measure_read(name: str) -> dict[str, Any]:
+    def read(tensor: Any, value: Any) -> None:
+        getattr(tensor, name)
+
+    cases = [(make, VALUES[1]) for make in _tensors() if _runs(read, make, VALUES[1])]
+    return _entry(read, cases[:CASES])
+
+
+def _runs(
+    act: Callable[[Any, Any], None], make: Callable[[], Any], value: Callable[[Any], Any]
+) -> bool:
+    tensor = make()
+    try:
+        act(tensor, value(make()))
+    except Exception:
+        return False
+    return True
+
+
+def _entry(act: Callable[[Any, Any], None], cases: list[tuple[Any, Any]]) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for place in ("input", "intermediate"):
+        outcomes = list(_outcomes(act, cases, place))
+        if outcomes and all(outcome.identifier for outcome in outcomes):
+            entry[place] = outcomes[0].identifier
+            if all(_compile(act, case, place, True).clean for case in cases):
+                entry[f"{place}_captured"] = True
+    return entry
+
+
+def _outcomes(
+    act: Callable[[Any, Any], None], cases: list[tuple[Any, Any]], place: str
+) -> Iterator[Outcome]:
+    """As far as the first case that does not break."""
+    for case in cases:
+        outcome = _compile(act, case, place, False)
+        yield outcome
+        if outcome.identifier is None:
+            return
+
+
+def _compile(
+    act: Callable[[Any, Any], None], case: tuple[Any, Any], place: str, fullgraph: bool
+) -> Outcome:
+    make, value = case
+    tensor = make()
+    made = place == "intermediate"
+
+    def region(tensor: Any, value: Any) -> Any:
+        chosen = tensor.clone() if made else tensor
+        act(chosen, value)
+        return tensor + 1
+
+    return compile_region(region, tensor, value(make()), fullgraph=fullgraph)
