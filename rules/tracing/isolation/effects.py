@@ -74,7 +74,7 @@ class _Report:
         machine = seen.moments[0].frame.machine
         local = scope.local_names(place.function)
         check_mute(list(effects), local, Judge(machine, seen.value_of))
-        condition = scope.fresh_name("condition", place.function)
+        condition = scope.fresh_name("condition", cst.Module([cst.SimpleStatementLine(effects)]))
         self._arguments = Arguments(seen, place, local)
         self._arguments.give(condition)
         self._arguments.collect(effects)

@@ -13,6 +13,8 @@ from jitlint.analysis.values import (
     BoundMethod,
     Class,
     External,
+    ExternalInstance,
+    ExternalMethod,
     Framework,
     Function,
     Static,
@@ -69,9 +71,11 @@ class Judge:
     def _keeps_arguments(self, callee: Value, call: cst.Call) -> bool:
         table = self._machine.torch
         match callee:
+            case External(name) | ExternalMethod(receiver=ExternalInstance(name)) if _is_standard(
+                name
+            ):
+                return True
             case External(name):
-                if name.partition(".")[0] in {"builtins", *sys.stdlib_module_names}:
-                    return True
                 operator = table.function(name)
                 return operator is not None and not (operator.mutates or operator.random)
             case Function(info) | BoundMethod(function=Function(info)):
@@ -127,6 +131,10 @@ def _may_hold_tensor(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.framework is not Framework.TENSORFLOW
     return not isinstance(value, Static | External | Class | Function)
+
+
+def _is_standard(name: str) -> bool:
+    return name.partition(".")[0] in {"builtins", *sys.stdlib_module_names}
 
 
 def _changes(call: cst.Call) -> str:
