@@ -476,6 +476,10 @@ def _result_of_external(
     return result
 
 
+LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
+"""The limits of a dtype are numbers."""
+
+
 def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     """What the standard library returns, as far as it matters: an object, or a number."""
     operator = frame.machine.torch.standard(name)
@@ -484,6 +488,8 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     made = frame.machine.tracing.instance(name)
     if made is not None:
         return ExternalInstance(made)
+    if name in LIMITS:
+        return STATIC
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(_first(arguments)):
