@@ -117,6 +117,8 @@ def _check(node: cst.CSTNode, given: frozenset[str], judge: Judge) -> None:
                 raise Withheld(f"an operator must not change its argument `{target.value}`")
         case cst.Call():
             judge.check_call(node)
+        case cst.Raise(cause=cst.From()):
+            raise Withheld("the exception has a cause, which an operator is not given")
     for child in node.children:
         _check(child, given, judge)
 
