@@ -145,7 +145,7 @@ class Bench:
     def offered(self, old: Mapping[Run, Measured]) -> dict[Key, tuple[Run, ...]]:
         """Each fix that is offered, and the runs that pass through its lines."""
         names = {name for seen in old.values() for name in seen.lines}
-        self.files = sorted(self.source / name for name in names)
+        self.files = sorted(path for name in names if (path := self.source / name).is_file())
         offers = self.fixed(()).offers
         return {
             key: tuple(
