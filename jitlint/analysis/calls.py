@@ -471,6 +471,8 @@ def _result_of_external(
         if operator.folds and (number := _number_of(arguments)) is not None:
             return number
         result = _of_framework(result, Framework.NUMPY)
+    if name in shapes.LITERALS and isinstance(result, Tensor):
+        return _of_literal(result, _first(arguments))
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -506,6 +508,24 @@ def _number_of(arguments: Arguments) -> Static | None:
         return None
     source, read = provenance(*numbers)
     return Static(source=source, read=read)
+
+
+def _of_literal(tensor: Tensor, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+    shape = shapes.shape_of_literal(data)
+    if shape is None or shape.more:
+        return tensor
+    dtype = tensor.dtype
+    if isinstance(data, Static):
+        dtype = dtype or LITERAL_DTYPES.get(type(data.const))
+        is_constant = data.source is not Source.DATA
+        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    rank = len(shape.dims)
+    is_bool = None if dtype is None else dtype == "bool"
+    return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
+
+
+LITERAL_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float32"}
 
 
 def _of_framework(value: Value, framework: Framework) -> Value:
