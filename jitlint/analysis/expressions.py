@@ -164,7 +164,7 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     if closure is not None and name in closure.variables:
         return closure.variables[name]
     value = frame.machine.global_value(frame.module, name)
-    if frame.records:
+    if frame.runs_once:
         once.by_name(frame, node, value)
     return value
 
@@ -476,7 +476,7 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
         if frame.tracer:
             return freezing.by_attribute(frame, receiver, node)
     value = frame.machine.attribute(frame, receiver, node.attr.value)
-    if frame.records:
+    if frame.runs_once:
         once.by_attribute(frame, receiver, node, value)
     return value
 
@@ -487,7 +487,7 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     if isinstance(container, Optional):
         container = container.value
     _observe_index(frame, node, container, index)
-    if frame.records:
+    if frame.runs_once:
         once.by_environment(frame, container, node)
     match container:
         case Tensor():

@@ -9,7 +9,8 @@ sizes, as with the default all sizes are frozen.
 
 `varies` are functions of the standard library and of NumPy that give another value in each
 call (`instances`: the class of an object with such methods, by what makes it), and `writes`
-those that write to a stream, a log or a file. Both are called while a program is traced.
+those that write to a stream, a log or a file. Both are called while a program is traced. (A
+warning is shown once anyway.)
 `mode_dependent` are modules that compute something else in `train()` than in `eval()`, as
 they are made by default, and `training_by_default` functions whose `training` is true
 (with the position of that parameter).
@@ -388,7 +389,6 @@ def _writing() -> Iterator[str]:
         "traceback.print_stack": lambda _: traceback.print_stack(),
         "sys.stdout.write": lambda text: sys.stdout.write(text),
         "sys.stderr.write": lambda text: sys.stderr.write(text),
-        "warnings.warn": warnings.warn,
         **{f"logging.{level}": getattr(logging, level) for level in levels},
         **{f"logging.Logger.{level}": getattr(logger, level) for level in levels},
         "logging.log": partial(logging.log, logging.ERROR),

@@ -49,6 +49,8 @@ TRACERS = {name: name for name in (JIT_TRACE, MAKE_FX, SYMBOLIC_TRACE)}
 """Makers of traces that have a column in the table; all others trace as the first does."""
 
 RECORDED = GRAPHS | {RegionKind.TRACE}
+ONCE = RECORDED | {RegionKind.EXPORT}
+"""What records operators, and torch.export, which runs a program once as well."""
 
 Variables = dict[str, Value]
 """Values of names, and of dotted paths (`self.cache`) where a test or a store says more
@@ -156,6 +158,11 @@ class Frame:
         """Whether this code is run once, to record the operators that it calls."""
         return self.region is not None and self.region.kind in RECORDED
 
+    @property
+    def runs_once(self) -> bool:
+        """Whether state of Python is read once, and kept."""
+        return self.region is not None and self.region.kind in ONCE
+
     def observe_frozen(
         self, node: cst.CSTNode, freeze: Freeze, name: str, outcome: str, value: Value
     ) -> None:
@@ -180,8 +187,13 @@ class Frame:
     def observe_need(
         self, loss: Loss, needed_by: cst.CSTNode, in_graph: bool | None = None
     ) -> None:
-        """Tell the log that something needs the shape that a call has lost."""
+        """Tell the log that something needs the shape that a call has lost, or that a
+        signature leaves open: that is no fault of the signature's, but of the use."""
         if self.silent or not (self.in_graph if in_graph is None else in_graph):
+            return
+        if loss.is_declared:
+            if isinstance(needed_by, cst.BaseExpression):
+                self.observe_size_use(needed_by)
             return
         log = self.machine.log
         lost = log.other(LostShape, loss.node, loss.module, loss.function, loss=loss)

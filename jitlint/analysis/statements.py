@@ -131,7 +131,7 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     if is_tensor(container):
         observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     if frame.records:
-        once.by_item(frame, target, container)
+        once.by_item(frame, target, container, value)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -159,7 +159,8 @@ def _assign(frame: Frame, node: cst.Assign) -> bool:
     value = evaluate(frame, node.value)
     for target in node.targets:
         if frame.records and isinstance(target.target, cst.Name | cst.Attribute):
-            old = evaluate(frame, target.target)
+            with frame.quiet():
+                old = evaluate(frame, target.target)
             once.by_store(frame, target.target, old, node.value)
         bind(frame, target.target, value)
     return True

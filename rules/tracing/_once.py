@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.frame import RECORDED
+from jitlint.analysis.frame import ONCE
 from jitlint.analysis.observations import Freeze, Frozen
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region
@@ -15,8 +15,8 @@ from ._stops import shortened
 
 
 def recorded_in(frozen: Frozen) -> Region:
-    """The first region that records operators while it runs the code."""
-    return next(region for kind, region in frozen.regions.items() if kind in RECORDED)
+    """The first region that runs the code once, to record what it does."""
+    return next(region for kind, region in frozen.regions.items() if kind in ONCE)
 
 
 def _code(frozen: Frozen, ctx: Context) -> str:

@@ -61,7 +61,8 @@ def breaking_region(operation: Operation) -> Region | None:
     exported = operation.regions.get(RegionKind.EXPORT)
     if exported is not None and operation.operator.exported and not exported.fullgraph:
         exported = None
-    return operation.regions.get(RegionKind.COMPILE) or exported
+    compiled = operation.regions.get(RegionKind.COMPILE) if operation.fullgraph else None
+    return compiled or exported
 
 
 def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.frame import JIT_TRACE, RECORDED
+from jitlint.analysis.frame import JIT_TRACE, ONCE
 from jitlint.analysis.observations import Construct, Freeze, Frozen, TruthTest
 from jitlint.analysis.once import ENVIRONMENT
 from jitlint.analysis.tree import parents_of
@@ -53,7 +53,7 @@ class TraceBakedValue(Rule):
     name = "trace-baked-value"
     severity = Severity.ERROR
     fixable = True
-    regions = RECORDED
+    regions = ONCE
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         region = recorded_in(frozen)
