@@ -59,14 +59,14 @@ class Operator:
     reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
     `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
     outside of the region is entered; `input` and `intermediate`: when the attribute is one of
-    an argument of the region, or of a tensor made there.
+    an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `folds`: of numbers it makes a number, and no
     array. `varies`: two calls with equal arguments give different values (clocks, random
     numbers). `instance` is the class of the object that it returns. Of a place that asks for
-    a number, `given`: a tensor that the region is given breaks there too; `constant`: so does
-    a number that was read and became a symbol. `unless` are the places that have to be filled
-    to avoid the break.
+    a number, `given`: a tensor that the region is given breaks there too; `captured`: a
+    number that was read and became a symbol does not. `unless` are the places that have to be
+    filled to avoid the break.
     """
 
     name: str
@@ -101,12 +101,12 @@ class Operator:
     held: str | None = None
     input: str | None = None
     intermediate: str | None = None
+    some: bool = False
     captured: bool = False
     folds: bool = False
     varies: bool = False
     instance: str | None = None
     given: bool = False
-    constant: bool = False
     unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
