@@ -305,7 +305,9 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             tensor = Tensor(**traits_of(arguments.all()))
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
-            return Static(source=Source.DATA, read=Read(name, operator.reads or ""))
+            tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
+            read = Read(name, operator.reads or "", given=all(map(_is_given, tensors)))
+            return Static(source=Source.DATA, read=read)
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -313,6 +315,11 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
         case Returns.NONE:
             return NONE
     return UNKNOWN
+
+
+def _is_given(tensor: Tensor) -> bool:
+    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
+    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -938,7 +945,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124"))
+        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=_is_given(value)))
     if not isinstance(value, Static):
         return STATIC
     if is_constant(value) and isinstance(value.const, bool | int | float):

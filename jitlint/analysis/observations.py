@@ -165,8 +165,6 @@ class Operation(Observation):
     @property
     def captured(self) -> bool:
         """Whether there is no break with `fullgraph=True`."""
-        if self.use is Use.NUMBER:
-            return not self.operator.constant
         return self._break[1]
 
     @property
