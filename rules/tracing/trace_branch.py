@@ -11,6 +11,7 @@ from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from . import _graph_branches as in_graph
+from ._graph_fixes import fix_of_test
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
 from .isolation.isolate import isolated
@@ -80,7 +81,9 @@ class TraceBranch(Rule):
         if region is None:
             return
         reason = in_graph.REASONS.get(region.kind)
-        fix, no_fix_reason = (None, reason) if reason else fix_for(test, ctx)
+        fix, no_fix_reason = (
+            fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
+        )
         if fix is None and (fix := isolated(test, ctx)):
             no_fix_reason = None
         yield ctx.finding(
