@@ -51,7 +51,8 @@ class Measured:
     """One model in one mode.
 
     `breaks` counts places by the chain of calls that leads there: the same break at a later
-    input, or after a recompilation, is no new one. `lines` ran, by file.
+    input, or after a recompilation, is no new one. `lines` ran, by file; of those that only
+    run compiled, the ones that break.
     """
 
     eager: list[Outcome] = field(default_factory=list)
@@ -177,7 +178,7 @@ def called(
     """One call after the other: what the target keeps of itself goes on to the next."""
     return [
         observe(
-            compiled or target.call,
+            target.call if compiled is None else compiled,
             target,
             each,
             STREAMS,
@@ -204,7 +205,10 @@ def counting(seen: Measured, root: Path) -> Iterator[Callable[..., Any]]:
             chain = tuple(user_frames(text))
             if chain not in chains:
                 chains.add(chain)
-                seen.breaks[site(text, root)] += 1
+                where = site(text, root)
+                seen.breaks[where] += 1
+                # Some lines run only while they are compiled.
+                seen.lines.setdefault(where.file, set()).add(where.line)
 
     with reading_the_log(read), limits():
         yield backend

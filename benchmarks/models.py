@@ -9,8 +9,8 @@ For each library: its wheel is downloaded, and small models of it (`zoo/`) run e
 compiled, in a process of their own. jitlint's fixes, safe and unsafe, are then applied to a
 copy of the files that the models import, and the models run again from equal weights on equal
 inputs. A model that differs is bisected to the fix that is to blame, which counts as refuted
-and is taken back. Breaks are counted in Dynamo's own log. Needs torch, and what
-`benchmarks/requirements.txt` lists. Exit status 1 if a fix was refuted.
+and is taken back. Breaks are counted in Dynamo's own log. Needs what
+`benchmarks/requirements.txt` lists. Exit status 1 if a fix was refuted, or a model differs.
 """
 
 import argparse
@@ -52,7 +52,8 @@ def main() -> None:
     rows = [row for some, _ in done for row in some]
     proofs = [proof for _, some in done for proof in some]
     print("\n".join([*table(rows), *verdicts(proofs)]))
-    sys.exit(any(proof.verdict is Verdict.REFUTED for proof in proofs))
+    refuted = any(proof.verdict is Verdict.REFUTED for proof in proofs)
+    sys.exit(refuted or any(row.fixes and row.detail for row in rows))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -85,11 +86,11 @@ def environment() -> dict[str, str]:
 
 
 def proved(library: str, folder: Path, names: Sequence[str]) -> tuple[list[Row], list[Proof]]:
-    before = folder / "before"
-    unpack(f"{library}=={LIBRARIES[library]}", before)
-    bench = Bench(library, before / library, folder / "after" / library)
+    source = folder / library / "before"
+    unpack(f"{library}=={LIBRARIES[library]}", source)
+    bench = Bench(library, source, folder / library / "after")
     say(library, "measuring the models")
-    old = bench.measured(before, names)
+    old = bench.measured(source, names)
     say(library, "looking for fixes")
     offered = bench.offered(old)
     say(library, f"{len(offered)} fixes, {sum(map(bool, offered.values()))} of them run")
@@ -98,6 +99,10 @@ def proved(library: str, folder: Path, names: Sequence[str]) -> tuple[list[Row],
 
 def say(library: str, text: str) -> None:
     print(f"{library}: {text}", file=sys.stderr, flush=True)
+
+
+class DidNotRunError(Exception):
+    """The models could not even be built: the library's code does not load."""
 
 
 @dataclass(slots=True)
@@ -110,7 +115,7 @@ class Fixed:
 
 @dataclass(slots=True)
 class Bench:
-    """One library as it is in `source`, and a copy of it in `copy` to apply fixes to."""
+    """One library as it lies in `source`, and a copy of it in `copy` to apply fixes to."""
 
     library: str
     source: Path
@@ -133,14 +138,14 @@ class Bench:
                 text=True,
             )
             if done.returncode != 0:
-                raise RuntimeError(f"{self.library}: the models do not run:\n{done.stderr[-2000:]}")
+                raise DidNotRunError(done.stderr)
             found: dict[Run, Measured] = pickle.loads(output.read_bytes())
         return found
 
     def offered(self, old: Mapping[Run, Measured]) -> dict[Key, tuple[Run, ...]]:
         """Each fix that is offered, and the runs that pass through its lines."""
         names = {name for seen in old.values() for name in seen.lines}
-        self.files = sorted(self.source.parent / name for name in names)
+        self.files = sorted(path for name in names if (path := self.source / name).is_file())
         offers = self.fixed(()).offers
         return {
             key: tuple(
@@ -161,7 +166,7 @@ class Bench:
 
     def _plan(self, refused: Mapping[Key, str]) -> Plan:
         settings = Settings(
-            root=self.source.parent,
+            root=self.source,
             entry_points=(self.library, f"{self.library}:*"),
             respect_gitignore=False,
             cache=False,
@@ -172,7 +177,7 @@ class Bench:
         return fixing.plan(sources, settings, installed(), without=refused)
 
     def _offers(self, plan: Plan) -> dict[Key, Offer]:
-        heads = Heads(self.source.parent)
+        heads = Heads(self.source)
         return {
             key: self._offer(diagnostic, heads)
             for fixed in plan.files
@@ -180,7 +185,7 @@ class Bench:
         }
 
     def _offer(self, found: Diagnostic, heads: Heads) -> Offer:
-        file = Path(found.path).resolve().relative_to(self.source.parent).as_posix()
+        file = Path(found.path).resolve().relative_to(self.source).as_posix()
         _, line = heads.of(file, found.span.line)
         return Offer(
             file,
@@ -198,17 +203,11 @@ class Bench:
         offers = self.fixed(()).offers
         idle = [key for key, runs in offered.items() if not runs]
         blamed: dict[Key, str] = {}
-        while True:
-            refused = [*idle, *blamed]
-            touched = {run for key in offered if key not in refused for run in offered[key]}
-            new = self.after(refused, sorted(touched)) if touched else {}
-            unequal = {
-                run: detail for run in touched if (detail := unlike(old[run], new[run])) is not None
-            }
-            found = self._blamed(old, offered, refused, unequal)
-            if not found:
-                break
+        new = self.after(idle, {run for runs in offered.values() for run in runs})
+        while found := self._blamed(old, new, offered, [*idle, *blamed]):
             blamed |= found
+            stale = {run for key in found for run in offered[key]}
+            new |= self.after([*idle, *blamed], stale)
         proofs = [
             Proof(offers[key], verdict(key, idle, blamed), runs, blamed.get(key, ""))
             for key, runs in offered.items()
@@ -218,9 +217,9 @@ class Bench:
                 self.library,
                 run,
                 seen.breaks.total(),
-                (new[run] if run in touched else seen).breaks.total(),
-                sum(run in runs for key, runs in offered.items() if key not in refused),
-                unequal.get(run) or seen.failure.strip().rpartition("\n")[2],
+                new.get(run, seen).breaks.total(),
+                sum(run in runs for key, runs in offered.items() if key not in blamed),
+                unlike(seen, new.get(run, seen)) or last_line(seen.failure),
             )
             for run, seen in old.items()
         ]
@@ -229,33 +228,39 @@ class Bench:
     def _blamed(
         self,
         old: Mapping[Run, Measured],
+        new: Mapping[Run, Measured],
         offered: Mapping[Key, tuple[Run, ...]],
         refused: Sequence[Key],
-        unequal: Mapping[Run, str],
     ) -> dict[Key, str]:
-        """The fixes that make the first of the unequal runs differ."""
-        for run, detail in sorted(unequal.items()):
+        """The fixes that make a run differ, each with the run and the difference."""
+        blamed: dict[Key, str] = {}
+        for run in new:
+            detail = unlike(old[run], new[run])
+            if detail is None:
+                continue
             say(self.library, f"{' '.join(run)} differs: {detail}")
-            suspects = [key for key in offered if run in offered[key] and key not in refused]
+            gone = {*refused, *blamed}
+            suspects = [key for key in offered if run in offered[key] and key not in gone]
 
             def differs(chosen: Sequence[Key], run: Run = run) -> bool:
                 others = [key for key in offered if key not in chosen]
                 return unlike(old[run], self.after(others, [run])[run]) is not None
 
             guilty = culprits(suspects, differs)
-            if guilty:
-                return {key: f"{' '.join(run)}: {detail}" for key in guilty}
-        return {}
+            blamed |= dict.fromkeys(guilty, f"{' '.join(run)}: {detail}")
+        return blamed
 
-    def after(self, refused: Sequence[Key], runs: Sequence[Run]) -> dict[Run, Measured]:
-        """The runs, with all the fixes but those that are refused."""
+    def after(self, refused: Sequence[Key], runs: Collection[Run]) -> dict[Run, Measured]:
+        """These runs, with all the fixes but those that are refused."""
         shutil.rmtree(self.copy, ignore_errors=True)
-        shutil.copytree(
-            self.source, self.copy, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True
-        )
+        shutil.copytree(self.source, self.copy, ignore=shutil.ignore_patterns("__pycache__"))
         for path, content in self.fixed(refused).new.items():
-            (self.copy / path.resolve().relative_to(self.source)).write_bytes(content)
-        return self.measured(self.copy.parent, {name for name, _ in runs})
+            (self.copy / path.relative_to(self.source)).write_bytes(content)
+        try:
+            seen = self.measured(self.copy, {name for name, _ in runs}) if runs else {}
+        except DidNotRunError as error:
+            return {run: Measured(failure=str(error)) for run in runs}
+        return {run: seen[run] for run in runs}
 
 
 def verdict(key: Key, idle: Sequence[Key], blamed: Mapping[Key, str]) -> Verdict:
@@ -264,11 +269,15 @@ def verdict(key: Key, idle: Sequence[Key], blamed: Mapping[Key, str]) -> Verdict
     return Verdict.NOT_RUN if key in idle else Verdict.VERIFIED
 
 
+def last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2]
+
+
 def unlike(old: Measured, new: Measured) -> str | None:
     """The first difference: of the eager runs, or of the compiled one from the old eager one
     where the old compiled one did not differ in the same way."""
     if new.failure != old.failure:
-        return new.failure.strip().rpartition("\n")[2] or "it no longer fails"
+        return last_line(new.failure) or "it no longer fails"
     for before, after in zip(old.eager, new.eager, strict=True):
         for found in differences(before, after):
             return f"{found.aspect.value}: {found.detail}"

@@ -95,7 +95,11 @@ def table(rows: Sequence[Row]) -> list[str]:
             f"| {row.library} | {name} | {mode} | {row.before} | {row.after} "
             f"| {row.fixes} | {equal} |"
         )
-    return [*lines, "", total(rows)]
+    by_library: dict[str, list[Row]] = {}
+    for row in rows:
+        by_library.setdefault(row.library, []).append(row)
+    parts = [f"{name}: {total(some)}" for name, some in by_library.items()]
+    return [*lines, "", *parts, f"all: {total(rows)}"]
 
 
 def total(rows: Sequence[Row]) -> str:
@@ -115,14 +119,19 @@ def share(part: int, whole: int) -> str:
 
 def verdicts(proofs: Sequence[Proof]) -> list[str]:
     """Each refuted fix, and how many were verified."""
-    of = {verdict: [p for p in proofs if p.verdict is verdict] for verdict in Verdict}
-    ran = len(proofs) - len(of[Verdict.NOT_RUN])
+    ran = [proof for proof in proofs if proof.verdict is not Verdict.NOT_RUN]
+    refuted = [proof for proof in ran if proof.verdict is Verdict.REFUTED]
+    verified = len(ran) - len(refuted)
     lines = [
-        f"{len(proofs)} fixes offered in the files that the models import, {ran} of them in "
-        f"lines that a model runs: {len(of[Verdict.VERIFIED])} verified "
-        f"({share(len(of[Verdict.VERIFIED]), ran)}), {len(of[Verdict.REFUTED])} refuted"
+        f"{len(proofs)} fixes offered in the files that the models import, {len(ran)} of them "
+        f"in lines that a model runs: {verified} verified ({share(verified, len(ran))}), "
+        f"{len(refuted)} refuted"
     ]
-    for proof in of[Verdict.REFUTED]:
+    for safe, name in ((True, "safe"), (False, "unsafe")):
+        some = [proof for proof in ran if proof.offer.safe is safe]
+        good = sum(proof.verdict is Verdict.VERIFIED for proof in some)
+        lines.append(f"  {name}: {good} of {len(some)} verified")
+    for proof in refuted:
         offer = proof.offer
         lines.append(f"  refuted {offer.file}:{offer.line} {offer.rule} ({offer.title})")
         lines.append(f"    {proof.detail}")

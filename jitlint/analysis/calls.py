@@ -42,6 +42,7 @@ from jitlint.analysis.values import (
     Optional,
     Origin,
     Partial,
+    Pinned,
     Read,
     Sequence,
     Source,
@@ -93,6 +94,10 @@ def evaluate_call(frame: Frame, node: cst.Call) -> Value:
     return apply(frame, callee, arguments, node)
 
 
+FOLLOWED = (ModuleValue, External, Class, Instance, Super, Choice, CutOff, Pinned)
+"""Values of which an attribute is a value of its own."""
+
+
 def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     """The function of a call; a method of a plain value stays with its receiver."""
     if not isinstance(node, cst.Attribute):
@@ -103,7 +108,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     receiver = evaluate(frame, node.value)
     if isinstance(receiver, Optional):
         receiver = receiver.value
-    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice | CutOff):
+    if isinstance(receiver, FOLLOWED):
         return frame.machine.attribute(frame, receiver, node.attr.value)
     return ExternalMethod(receiver, node.attr.value)
 
@@ -138,6 +143,8 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
                 once.by_cached(frame, info, arguments.all(), node)
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
+            if info in machine.pinned:
+                datasets.passed_to_pinned(frame, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
@@ -148,6 +155,9 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             hidden = f"{by}:module" if is_module else by
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
+        case Pinned(target):
+            datasets.passed_to_pinned(frame, arguments, node)
+            return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
             return UNKNOWN
@@ -458,12 +468,18 @@ def _result_of_external(
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
     if name.startswith("numpy."):
-        if operator.elementwise and (number := _number_of(arguments)) is not None:
+        if operator.folds and (number := _number_of(arguments)) is not None:
             return number
         result = _of_framework(result, Framework.NUMPY)
+    if name in shapes.LITERALS and isinstance(result, Tensor):
+        return _of_literal(result, _first(arguments))
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
+
+
+LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
+"""The limits of a dtype are numbers."""
 
 
 def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
@@ -474,6 +490,8 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     made = frame.machine.tracing.instance(name)
     if made is not None:
         return ExternalInstance(made)
+    if name in LIMITS:
+        return STATIC
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(_first(arguments)):
@@ -490,6 +508,24 @@ def _number_of(arguments: Arguments) -> Static | None:
         return None
     source, read = provenance(*numbers)
     return Static(source=source, read=read)
+
+
+def _of_literal(tensor: Tensor, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+    shape = shapes.shape_of_literal(data)
+    if shape is None or shape.more:
+        return tensor
+    dtype = tensor.dtype
+    if isinstance(data, Static):
+        dtype = dtype or LITERAL_DTYPES.get(type(data.const))
+        is_constant = data.source is not Source.DATA
+        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    rank = len(shape.dims)
+    is_bool = None if dtype is None else dtype == "bool"
+    return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
+
+
+LITERAL_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float32"}
 
 
 def _of_framework(value: Value, framework: Framework) -> Value:
@@ -634,7 +670,7 @@ def _result_of_method(
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
     if isinstance(result, Tensor) and name in TRAITS:
-        return replace(result, **TRAITS[name])
+        return replace(result, shape=receiver.shape, **TRAITS[name])
     return result
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitlint.analysis.extract_kinds import SCALAR, SIZE, STATIC, TENSOR, TENSORS
+from jitlint.analysis.extract_regions import compile_region
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_subjects import Subject, import_or_none
 
@@ -46,7 +47,7 @@ CALLS = (
     "0, 5, (3,)",
 )
 """Arguments to try: the first that work tell the kind; all that work are compiled."""
-SCALARS = ("3", "3, 2", "2.5")
+NUMBERS = ("3", "3, 2", "2.5")
 """Arguments of which a function that works on each element makes a number."""
 SCALES = (1, 0, 2)
 """What the data is multiplied by, to see whether a number depends on it."""
@@ -76,16 +77,31 @@ def numpy_entry(name: str) -> dict[str, Any]:
         if results[0] is None:
             continue
         entry = _described(results)
-        if entry["returns"] == TENSOR and any(_makes_scalar(function, t) for t in SCALARS):
-            entry["elementwise"] = True
         if namespace == ".random" and entry["returns"] in (SCALAR, STATIC):
             entry["returns"] = None  # a number without a size, an array with one
         return {**entry, "source": "measured"}
     return {"returns": None, "source": "measured"}
 
 
-def _makes_scalar(function: Callable[..., Any], text: str) -> bool:
-    return getattr(_call(function, text, import_or_none("torch._numpy"), 1), "ndim", None) == 0
+def folds(name: str) -> bool:
+    """Whether the compiler makes a number of what the function makes of some numbers."""
+    import numpy
+    import torch
+
+    namespace, _, short = name.removeprefix("numpy").rpartition(".")
+    function = getattr(import_or_none(f"numpy{namespace}"), short)
+    given = [
+        _arguments(text, numpy, 1)
+        for text in NUMBERS
+        if isinstance(_call(function, text, numpy, 1), numpy.generic)
+    ]
+    return any(
+        compile_region(_conversion(function, numbers), torch.ones(2)).clean for numbers in given
+    )
+
+
+def _conversion(function: Callable[..., Any], numbers: tuple[Any, ...]) -> Callable[[Any], Any]:
+    return lambda x: float(function(*numbers)) * x
 
 
 def numpy_samples(function: Callable[..., Any]) -> list[Sample]:

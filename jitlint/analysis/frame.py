@@ -187,8 +187,13 @@ class Frame:
     def observe_need(
         self, loss: Loss, needed_by: cst.CSTNode, in_graph: bool | None = None
     ) -> None:
-        """Tell the log that something needs the shape that a call has lost."""
+        """Tell the log that something needs the shape that a call has lost, or that a
+        signature leaves open: that is no fault of the signature's, but of the use."""
         if self.silent or not (self.in_graph if in_graph is None else in_graph):
+            return
+        if loss.is_declared:
+            if isinstance(needed_by, cst.BaseExpression):
+                self.observe_size_use(needed_by)
             return
         log = self.machine.log
         lost = log.other(LostShape, loss.node, loss.module, loss.function, loss=loss)

@@ -46,6 +46,7 @@ from jitlint.analysis.values import (
     Optional,
     Origin,
     Partial,
+    Pinned,
     Sequence,
     Static,
     StaticShape,
@@ -118,6 +119,7 @@ class Machine:
         self.torch = torch
         self.tables = {root: table for table in (torch, *others) for root in table.roots}
         self.graphs: dict[FunctionInfo, tuple[RegionKind, dict[str, Value]]] = {}
+        self.pinned: set[FunctionInfo] = set()
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
@@ -303,7 +305,7 @@ class Machine:
                 return self._class_attribute(info, name, bound=None)
             case Super(instance, cls):
                 return self._super_attribute(instance, cls, name)
-            case Optional(value) | CutOff(function=value):
+            case Optional(value) | CutOff(function=value) | Pinned(value):
                 return self.attribute(frame, value, name)
             case Choice(options):
                 return join_all([self.attribute(frame, option, name) for option in options])
@@ -716,6 +718,10 @@ class Machine:
         if is_kernel:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
+        if _is_pinned(maker, arguments):
+            if not isinstance(target, Function):
+                return Pinned(target)
+            self.pinned.add(target.info)
         return target
 
     def request_graph(
@@ -742,6 +748,11 @@ WHOLE = ("fullgraph", "strict")
 
 PROGRAMS = frozenset({"torch.export.export"})
 """Makers whose result is a program of its own, which is called by `program.module()(…)`."""
+
+
+def _is_pinned(maker: Maker, arguments: Arguments) -> bool:
+    is_static = arguments.keywords.get("dynamic") == Static(False)
+    return maker.name == "torch.compile" and is_static
 
 
 def _is_scripted(region: Region | None) -> bool:

@@ -61,10 +61,11 @@ class Operator:
     outside of the region is entered; `input` and `intermediate`: when the attribute is one of
     an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
-    read and of a size that depends on data. `varies`: two calls with equal arguments give
-    different values (clocks, random numbers). `effect` is what it does to the world outside
-    of the program: "output", "random" (a generator moves on) or "system". `exported`:
-    torch.export takes it. `instance` is the class of the object that it returns.
+    read and of a size that depends on data. `folds`: of numbers it makes a number, and no
+    array. `varies`: two calls with equal arguments give different values (clocks, random
+    numbers). `effect` is what it does to the world outside of the program: "output", "random"
+    (a generator moves on) or "system". `exported`: torch.export takes it. `instance` is the
+    class of the object that it returns.
     Of a place that asks for a number, `given`: a tensor that the region is given breaks there
     too; `constant`: so does a number that was read and became a symbol. `unless` are the
     places that have to be filled to avoid the break.
@@ -104,6 +105,7 @@ class Operator:
     intermediate: str | None = None
     some: bool = False
     captured: bool = False
+    folds: bool = False
     varies: bool = False
     effect: str | None = None
     exported: bool = False

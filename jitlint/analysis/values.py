@@ -92,12 +92,14 @@ class Size(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A call behind which a graph knows nothing of the shape."""
+    """A call behind which a graph knows nothing of the shape. `is_declared`: it is a
+    signature that says so."""
 
     node: cst.Call
     operator: str = field(compare=False)
     module: "Module" = field(compare=False)
     function: "FunctionInfo | None" = field(compare=False)
+    is_declared: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class StaticShape(Value):
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Value):
-    """A `tf.data.Dataset`, with the join of its elements."""
+    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements."""
 
     element: Value
 
@@ -343,6 +345,13 @@ class Partial(Compound):
     function: Value
     args: tuple[Value, ...] = ()
     kwargs: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned(Compound):
+    """What `torch.compile(target, dynamic=False)` returns: a program for each size."""
+
+    target: Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ class EntryRun:
         self.around.stage(f"making inputs for {self.entry.name}")
         seeds, device = self.around.options.seeds, self.around.device
         with self.around.streams.captured():
-            base = given_by_module(self.old.version.namespace, self.entry.names, seeds, device)
+            namespace, entry = self.old.version.namespace, self.entry
+            base = given_by_module(namespace, entry.names, seeds, device, entry.is_main)
             if not base and self.entry.example is not None:
                 base = given_by_example(self.entry.example, seeds, device)
             return base or self._derived_inputs()

@@ -71,11 +71,11 @@ class Settings:
 
 
 def given_by_module(
-    namespace: Mapping[str, Any], names: tuple[str, ...], seeds: int, device: str
+    namespace: Mapping[str, Any], names: tuple[str, ...], seeds: int, device: str, is_main: bool
 ) -> list[Given]:
     """What `make_inputs` returns for each seed, and then the module's own edge cases."""
-    makers = [f"make_inputs_{name}" for name in names]
-    maker = next((namespace[name] for name in (*makers, "make_inputs") if name in namespace), None)
+    makers = [f"make_inputs_{name}" for name in names] + ["make_inputs"] * is_main
+    maker = next((namespace[name] for name in makers if name in namespace), None)
     if maker is None:
         return []
     edges = namespace.get("edge_inputs")

@@ -74,7 +74,7 @@ class Judge:
             run.run()
         edited = changed_functions(old.lines, new.lines)
         supplement = Supplement(versions, self._streams, self._device)
-        for more in (supplement.compiled, supplement.hosts):
+        for more in (supplement.exported, supplement.compiled, supplement.hosts):
             missed = reach.missed(edited, old.namespace)
             if not missed or any(run.findings.counterexample for run in runs):
                 break

@@ -10,9 +10,11 @@ import time
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
+
+import torch
 
 from jitlint.region import RegionKind
 from jitlint.verify import recorder
@@ -32,6 +34,7 @@ RECORDER = recorder.__name__
 SECONDS = 10.0
 ATTEMPTS = 60
 FAILED = object()
+EXPORT = torch._jit_internal.FunctionModifiers.EXPORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,20 @@ class Supplement:
     versions: Sequence[Version]
     streams: Streams
     device: str
+
+    def exported(self, missed: Sequence[Place]) -> list[list[Entry]]:
+        """Of each version, the missed methods of scripted Modules besides `forward`."""
+        wanted = {(place.line, place.name) for place in missed}
+        names = [
+            (index, name)
+            for index, entry in enumerate(self.versions[0].entries)
+            for name, method in _exported_methods(entry)
+            if (inspect.unwrap(method).__code__.co_firstlineno, name) in wanted
+        ]
+        return [
+            [_method_entry(version.entries[index], name) for index, name in names]
+            for version in self.versions
+        ]
 
     def compiled(self, missed: Sequence[Place]) -> list[list[Entry]]:
         """Of each version, what its functions and constructors hand to a compiler."""
@@ -80,7 +97,9 @@ class Supplement:
         new = version.entries[len(known) :]
         version.entries[:] = known
         calls = [entry.target.call for entry in known]
-        return [entry for entry in new if entry.target.call not in calls]
+        return [
+            replace(entry, is_main=not known) for entry in new if entry.target.call not in calls
+        ]
 
     def _called(self, version: Version, function: Any, trial: Trial) -> Any:
         args, kwargs = copy.deepcopy((trial.args, trial.kwargs))
@@ -112,22 +131,39 @@ class Supplement:
     def _hosts(self, version: Version, place: Place) -> Iterator[Entry]:
         """The function or method that stands at a place of the old file."""
         old = self.versions[0]
-        owner = _class_of(old, place)
+        owner, is_main = _class_of(old, place), not old.entries
         if owner is None:
             function = version.namespace.get(place.name)
             is_own = place.name in dict(own_functions(old.namespace, old.module.__name__))
             if is_own and callable(function):
-                yield Entry(RegionKind.NUMBA, Target(function), (place.name,))
+                target = Target(function)
+                yield Entry(RegionKind.NUMBA, target, (place.name,), is_main=is_main)
             return
         made = self._made(version, owner)
         if made is not FAILED:
             names = (f"{owner}.{place.name}", place.name, owner)
-            yield Entry(RegionKind.NUMBA, Target(getattr(made, place.name)), names)
+            target = Target(getattr(made, place.name))
+            yield Entry(RegionKind.NUMBA, target, names, is_main=is_main)
 
     def _made(self, version: Version, owner: str) -> Any:
         cls = version.namespace[owner]
         made = (self._called(version, cls, trial) for trial in _attempts(cls))
         return next((each for each in made if each is not FAILED), FAILED)
+
+
+def _exported_methods(entry: Entry) -> Iterator[tuple[str, types.FunctionType]]:
+    owner = entry.target.owner
+    if entry.kind is not RegionKind.SCRIPT or owner is None:
+        return
+    for name, method in _functions_of(type(owner)).items():
+        if getattr(method, "_torchscript_modifier", None) is EXPORT:
+            yield name, method
+
+
+def _method_entry(entry: Entry, name: str) -> Entry:
+    owner = type(entry.target.owner).__name__
+    target = Target(getattr(entry.target.owner, name))
+    return Entry(entry.kind, target, (f"{owner}.{name}", name), is_main=False)
 
 
 def _attempts(function: Any) -> Iterator[Trial]:

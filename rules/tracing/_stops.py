@@ -13,6 +13,8 @@ from jitlint.rule import Context
 
 DATA_DEPENDENT = "GB0033"
 """The id of operators that return a Python value which nothing can capture as a symbol."""
+SCALAR_READ = "GB0124"
+"""The id of a read that is captured with `capture_scalar_outputs`."""
 DYNAMIC_SHAPE = "GB0036"
 """The id of operators whose output shape depends on data."""
 
@@ -30,7 +32,9 @@ def problem_of(operation: Operation) -> Problem:
     operator = operation.operator
     if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
         return Problem.DYNAMIC_SHAPE
-    if operation.use is Use.NUMBER or _is_read_by_numpy(operation):
+    if operation.use is Use.NUMBER or operation.code == SCALAR_READ:
+        return Problem.HOST_READ
+    if _is_read_by_numpy(operation):
         return Problem.HOST_READ
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
         return Problem.HOST_READ
@@ -57,7 +61,8 @@ def breaking_region(operation: Operation) -> Region | None:
     exported = operation.regions.get(RegionKind.EXPORT)
     if exported is not None and operation.operator.exported and not exported.fullgraph:
         exported = None
-    return operation.regions.get(RegionKind.COMPILE) or exported
+    compiled = operation.regions.get(RegionKind.COMPILE) if operation.fullgraph else None
+    return compiled or exported
 
 
 def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:

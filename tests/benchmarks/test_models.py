@@ -3,7 +3,7 @@ from collections import Counter
 import models
 import pytest
 from measure import Measured, Site
-from models import Bench
+from models import Bench, DidNotRunError
 from proof import Verdict
 
 from jitlint.verify.outcome import Outcome
@@ -69,12 +69,12 @@ def toy(tmp_path):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "code.py").write_text(SOURCE)
-    return Toy("toy", package, tmp_path / "after" / "toy")
+    return Toy("toy", tmp_path / "before", tmp_path / "after")
 
 
 @pytest.fixture
 def judged(toy):
-    old = toy.measured(toy.source.parent, ())
+    old = toy.measured(toy.source, ())
     return toy.judged(old, toy.offered(old))
 
 
@@ -101,20 +101,32 @@ def test_a_fix_that_no_model_runs_is_not_tried(judged):
 
 
 def test_a_refuted_fix_is_taken_back(judged, toy):
-    code = (toy.copy / "code.py").read_text()
+    code = (toy.copy / "toy" / "code.py").read_text()
     assert "torch.where(x.sum() > 1" in code
     assert "if x.sum() > 2" in code
     assert "if x.sum() > 3" in code
 
 
 def test_the_sources_are_left_alone(judged, toy):
-    assert (toy.source / "code.py").read_text() == SOURCE
+    assert (toy.source / "toy" / "code.py").read_text() == SOURCE
 
 
 def test_breaks_are_counted_with_what_is_left_of_the_fixes(judged):
     rows = {row.run: row for row in judged[0]}
     assert (rows[BOTH].before, rows[BOTH].after, rows[BOTH].fixes) == (2, 1, 1)
     assert (rows[FIRST].before, rows[FIRST].after, rows[FIRST].detail) == (1, 0, "")
+
+
+def test_code_that_does_not_load_is_a_difference(toy, monkeypatch):
+    def measured(folder, names):
+        raise DidNotRunError("Traceback:\nNameError: torch")
+
+    old = toy.measured(toy.source, ())
+    offered = toy.offered(old)
+    monkeypatch.setattr(Toy, "measured", lambda self, *rest: measured(*rest))
+    new = toy.after([], [FIRST])
+    assert models.unlike(old[FIRST], new[FIRST]) == "NameError: torch"
+    assert offered
 
 
 def test_a_difference_that_the_old_code_had_under_the_compiler_is_not_the_fix_s():

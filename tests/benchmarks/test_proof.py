@@ -45,7 +45,7 @@ def test_a_fix_runs_where_one_of_its_lines_runs():
 
 
 ROWS = (
-    Row("lib", ("net", "eval"), before=4, after=1, fixes=2),
+    Row("net", ("net", "eval"), before=4, after=1, fixes=2),
     Row("lib", ("net", "train"), before=3, after=0, fixes=3),
     Row("lib", ("plain", "eval"), before=0, after=0, fixes=0),
     Row("lib", ("odd", "eval"), before=1, after=1, fixes=0, detail="output: 1.0 became 2.0"),
@@ -56,12 +56,16 @@ def test_the_table_has_a_line_for_each_run_and_the_total():
     assert table(ROWS) == [
         "| library | model | mode | breaks before | after | fixes | equal |",
         "|---|---|---|---:|---:|---:|---|",
-        "| lib | net | eval | 4 | 1 | 2 | yes |",
+        "| net | net | eval | 4 | 1 | 2 | yes |",
         "| lib | net | train | 3 | 0 | 3 | yes |",
         "| lib | plain | eval | 0 | 0 | 0 | unchanged |",
         "| lib | odd | eval | 1 | 1 | 0 | output: 1.0 became 2.0 |",
         "",
-        "4 runs: 8 breaks before, 2 after (75 % removed); "
+        "net: 1 runs: 4 breaks before, 1 after (75 % removed); "
+        "0 of 1 runs with breaks have none left; 0 not equal",
+        "lib: 3 runs: 4 breaks before, 1 after (75 % removed); "
+        "1 of 2 runs with breaks have none left; 1 not equal",
+        "all: 4 runs: 8 breaks before, 2 after (75 % removed); "
         "1 of 3 runs with breaks have none left; 1 not equal",
     ]
 
@@ -79,6 +83,8 @@ def test_a_fix_that_no_model_runs_is_not_verified():
     assert verdicts(proofs) == [
         "3 fixes offered in the files that the models import, 2 of them in lines that a model "
         "runs: 1 verified (50 %), 1 refuted",
+        "  safe: 1 of 2 verified",
+        "  unsafe: 0 of 0 verified",
         "  refuted lib/a.py:9 trace-branch (Use `torch.where`)",
         "    net eval: output: 1 became 2",
     ]

@@ -20,7 +20,11 @@ from .promotion import Category
 from .reads import Conversion, Read, read_of
 
 CHECK_ALL = "torch._check_tensor_all"
-MESSAGE = '"Expected cond to be True, but got False."'
+MESSAGE = (
+    '"Expected cond to be True, but got False. (Could this error message be improved? If so, '
+    'please report an enhancement request to PyTorch.)"'
+)
+"""What the check says (torch 2.13): an assertion without a message is dropped by backends."""
 
 
 def asserted(operation: Operation, ctx: Context) -> Fix:
@@ -79,7 +83,7 @@ def checked(operation: Operation, ctx: Context) -> Fix:
     return Fix(
         Safety.UNSAFE,
         f"Check with `{function}`, right if the tensors are on the CPU (CUDA reports a failure "
-        "later) and nobody reads the message",
+        "later)",
         {node: new},
         spelling.imports(),
     )
