@@ -56,7 +56,10 @@ class TraceBranch(Rule):
     gradient has no gradient, and its errors are those of the compiler. Withheld when an arm
     returns its input itself, mutates, draws random numbers, raises something other than
     RuntimeError with a constant message, or when the arms disagree in dtype, shape or the
-    inputs that they use (a gradient of None would become zeros).
+    inputs that they use (a gradient of None would become zeros). In graphs of TensorFlow
+    builtins, checks and conditional expressions become operators (`tf.maximum`,
+    `tf.debugging.Assert`, `tf.where`), never safe: in a graph the old code raises, and where
+    Python runs it, NaN, equal values and kinds of exceptions may differ.
 
     ## Measured
     torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain

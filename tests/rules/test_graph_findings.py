@@ -252,3 +252,56 @@ def rewritten(folder: Path, expression: str) -> str:
     plan = fixing.plan([read(path)], settings, load_rules())
     assert not plan.problems
     return plan.files[0].new.decode().removeprefix(before).strip() if plan.files else expression
+
+
+TRACED = {
+    "output": """
+        def f(x):
+            print("sum", x.sum())  # expect: trace-side-effect
+            return x
+    """,
+    "a counter": """
+        class F(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.n = 0
+
+            def forward(self, x):
+                self.n += 1  # expect: trace-side-effect
+                self.last = x
+                return x * self.n
+
+        f = F()
+    """,
+    "a buffer that is assigned": """
+        class F(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("n", torch.zeros(1))
+
+            def forward(self, x):
+                self.n = self.n + 1  # expect: trace-side-effect
+                return x + self.n
+
+        f = F()
+    """,
+    "a buffer that is written": """
+        class F(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("n", torch.zeros(1))
+
+            def forward(self, x):
+                self.n += 1
+                self.n.add_(1)
+                return x + self.n
+
+        f = F()
+    """,
+}
+
+
+@pytest.mark.parametrize("source", TRACED.values(), ids=TRACED)
+def test_a_trace(tmp_path: Path, source: str):
+    end = "\ntraced = torch.jit.trace(f, torch.ones(3))\n"
+    test_a_graph(tmp_path, "import torch\n\n\n" + textwrap.dedent(source) + end)
