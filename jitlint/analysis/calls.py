@@ -462,6 +462,9 @@ def _result_of_external(
     maker = makers().get(name)
     if maker is not None:
         return frame.machine.make_region(frame, maker, arguments, node)
+    generator = frame.machine.tracing.instance(name)
+    if generator is not None:
+        return ExternalInstance(generator)
     table = frame.machine.table_of(name)
     if name in MODULE_CONTAINERS or table.module(name) is not None:
         return ExternalInstance(name, _children(arguments))
@@ -494,9 +497,6 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     operator = frame.machine.torch.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
-    made = frame.machine.tracing.instance(name)
-    if made is not None:
-        return ExternalInstance(made)
     if name in LIMITS:
         return STATIC
     if not name.startswith("math."):
