@@ -20,6 +20,7 @@ from .mute import Judge, check_mute
 from .operator import Operator, check_number, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
 LEAVES = (cst.Return, cst.Break, cst.Continue)
 
 
@@ -184,10 +185,17 @@ class Arguments:
         if isinstance(value, Tensor | Unknown):
             return False
         if not isinstance(node, cst.Attribute):
-            return isinstance(value, Static) and isinstance(value.const, str | bool)
+            return isinstance(value, Static) and (
+                isinstance(value.const, str | bool) or self._is_no_number(node)
+            )
         if isinstance(self.seen.value_of(node.value), Tensor):
             return node.attr.value in ("dtype", "device", "layout")
         return not isinstance(value, Static) or value.source is not Source.SHAPE
+
+    def _is_no_number(self, node: cst.BaseExpression) -> bool:
+        """Whether a parameter is annotated as something else, such as a `Literal` of modes."""
+        declared = self._declared(node)
+        return declared is not None and not scope.names_read(declared) & NUMBERS
 
     def _paths(self, node: cst.CSTNode, own: frozenset[str]) -> Iterator[cst.BaseExpression]:
         """The names of the function, and attributes of what is no tensor, that are read."""
