@@ -1,4 +1,4 @@
-"""The code of an operator that has an effect and no result."""
+"""The code of an operator that has an effect."""
 
 import re
 from collections.abc import Sequence
@@ -22,17 +22,25 @@ LISTS = frozenset(
         *("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence"),
     }
 )
+NO_SPACE = cst.SimpleWhitespace("")
+NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`name` is the function's; `parameters` have annotations that a schema can be read of."""
+    """`name` is the function's; `parameters` have annotations that a schema can be read of.
+
+    `fake` says what the result is without computing it; as a rule there is none.
+    """
 
     module: Module
     name: str
     parameters: cst.Parameters
     body: cst.BaseSuite
+    returns: cst.BaseExpression = NONE
+    fake: Sequence[cst.BaseStatement] = (cst.SimpleStatementLine([cst.Return(NONE)]),)
+    before_parameters: cst.BaseParenthesizableWhitespace = NO_SPACE
 
     @property
     def qualified(self) -> str:
@@ -67,18 +75,21 @@ class Operator:
         return cst.Decorator(cst.Call(cst.Attribute(library, cst.Name("custom_op")), arguments))
 
     def registrations(self) -> list[cst.BaseStatement]:
-        """What is registered for the operator: that it gives nothing, and has an effect."""
+        """What is registered for the operator: what it gives, and that it has an effect."""
         code = parse_template_module(
             "@{name}.register_fake\n"
-            "def {fake}({parameters}) -> None:\n"
-            "    return None\n\n\n"
+            "def {fake}({parameters}) -> {returns}:\n"
+            "    pass\n\n\n"
             "{name}.register_effect({library}.EffectType.ORDERED)\n",
             name=cst.Name(self.name),
             fake=cst.Name(self._fake),
+            returns=self.returns,
             parameters=_without_annotations(self.parameters),
             library=Spelling(self.module).of("library"),
         )
-        return [each.with_changes(leading_lines=BLANK) for each in code.body]
+        fake, effect = code.body
+        fake = fake.with_changes(body=cst.IndentedBlock(self.fake))
+        return [each.with_changes(leading_lines=BLANK) for each in (fake, effect)]
 
     def definition(self) -> cst.FunctionDef:
         return cst.FunctionDef(
@@ -86,7 +97,8 @@ class Operator:
             self.parameters,
             self.body,
             [self.decorator],
-            cst.Annotation(cst.Name("None")),
+            cst.Annotation(self.returns),
+            whitespace_before_params=self.before_parameters,
             leading_lines=BLANK,
         )
 

@@ -114,7 +114,7 @@ def free_name(kind: str, place: Place, seen: Observation) -> str:
     path = [place.function.name.value, *_classes_around(place)]
     base = "_".join(["", kind, *(_snake_case(each.strip("_")) for each in reversed(path))])
     taken = {each.strip("_") for each in seen.module.facts.bindings}
-    if _definitions(seen.module.tree, ".".join(reversed(path))) > 1:
+    if definitions(seen.module.tree, ".".join(reversed(path))) > 1:
         raise Withheld(f"`{path[0]}` is defined more than once")
     names = (base if number == 1 else f"{base}_{number}" for number in range(1, 1000))
     return next(name for name in names if name.strip("_") not in taken)
@@ -128,7 +128,7 @@ def _classes_around(place: Place) -> Iterator[str]:
             yield node.name.value
 
 
-def _definitions(node: cst.CSTNode, name: str, around: str = "") -> int:
+def definitions(node: cst.CSTNode, name: str, around: str = "") -> int:
     """How many functions of a module have this dotted name."""
     found = 0
     for child in node.children:
@@ -136,7 +136,7 @@ def _definitions(node: cst.CSTNode, name: str, around: str = "") -> int:
         if isinstance(child, cst.FunctionDef | cst.ClassDef):
             inner = f"{around}.{child.name.value}".lstrip(".")
             found += isinstance(child, cst.FunctionDef) and inner == name
-        found += _definitions(child, name, inner)
+        found += definitions(child, name, inner)
     return found
 
 

@@ -18,7 +18,7 @@ from .operator import Operator, check_number, is_schema_type
 
 def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The function around a break with a decorator, and what is registered for it."""
-    function = _function(seen)
+    function = function_around(seen)
     _check_signature(function, seen, ctx)
     _check_returns(function.body)
     _check_uses(function, ctx)
@@ -38,18 +38,23 @@ def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     )
 
 
-def _function(seen: Observation) -> cst.FunctionDef:
+def function_around(seen: Observation) -> cst.FunctionDef:
     if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
         raise Withheld("the code stands in no function")
     return seen.function.node
 
 
-def _check_signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> None:
+def check_position(function: cst.FunctionDef, ctx: Context) -> None:
     name = function.name.value
     if not isinstance(parents_of(ctx.module)[function], cst.Module) or function.decorators:
         raise Withheld(f"`{name}` is a method, nested, or decorated")
     if function.asynchronous is not None:
         raise Withheld(f"`{name}` is a coroutine")
+
+
+def _check_signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> None:
+    check_position(function, ctx)
+    name = function.name.value
     params = function.params
     if params.posonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
         raise Withheld(f"`{name}` has parameters that no schema can name")
