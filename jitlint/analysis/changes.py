@@ -84,7 +84,8 @@ def _is_called_by_setup(change: Change) -> bool:
 
 
 def _sets_what_it_is_given(change: Change) -> bool:
-    """Whether the new value is a parameter, a literal, or made of the old value."""
+    """Whether the new value is a parameter, or made of the old value. A constant may say that
+    something is done for good (`self.built = True`)."""
     statement = next(ancestors_of(change.target, change.module.tree), None)
     if isinstance(statement, cst.AssignTarget):
         statement = next(ancestors_of(statement, change.module.tree), None)
@@ -95,7 +96,7 @@ def _sets_what_it_is_given(change: Change) -> bool:
     value = statement.value
     if isinstance(value, cst.Name):
         parameters = {each.name.value for each in change.function.parameters}
-        return value.value in parameters or value.value in ("True", "False")
+        return value.value in parameters
     return any(node.deep_equals(change.target) for node in _nodes_of(value))
 
 

@@ -18,6 +18,8 @@ from jitlint.analysis.extract_subjects import Subject, functions, methods
 TRIES = 5
 AT_ONCE = 10
 """How many functions share a process."""
+BREAKS = frozenset({"breaks", "reads", "with_tensor", "with_tensor_inside"})
+"""Fields of an entry that hold the id of a break."""
 DYNAMIC_SHAPE = "GB0036"
 """The break at an operator whose output shape depends on data."""
 BUILTINS: dict[str, Callable[..., Any]] = {
@@ -49,7 +51,7 @@ def measure_breaks(names: Iterable[str]) -> dict[str, tuple[str, bool]]:
 
 def _break_of(subject: Subject) -> tuple[str, bool] | None:
     """The first break, where every call tried causes one; captured, if most of them are."""
-    samples = list(itertools.islice(_working(subject), TRIES))
+    samples = list(itertools.islice(working_samples(subject), TRIES))
     first = None
     for sample in samples:
         identifier = compile_call(subject, sample).identifier
@@ -62,7 +64,7 @@ def _break_of(subject: Subject) -> tuple[str, bool] | None:
     return first, 2 * sum(clean) > len(clean)
 
 
-def _working(subject: Subject) -> Iterator[Sample]:
+def working_samples(subject: Subject) -> Iterator[Sample]:
     """Calls that work, as different as they come."""
     samples = [sample for sample in subject.samples() if sample.compiles]
     plain = [sample for sample in samples if not sample.with_dim] or samples
@@ -90,7 +92,7 @@ def compile_call(subject: Subject, sample: Sample, *, fullgraph: bool = False) -
     """
     import torch
 
-    call = _caller(subject, sample)
+    call = caller(subject, sample)
 
     def region(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = call(*args, **kwargs)
@@ -108,7 +110,7 @@ def compile_call(subject: Subject, sample: Sample, *, fullgraph: bool = False) -
     return compile_region(region, fresh.args, fresh.kwargs, fullgraph=fullgraph)
 
 
-def _caller(subject: Subject, sample: Sample) -> Callable[..., Any]:
+def caller(subject: Subject, sample: Sample) -> Callable[..., Any]:
     name = subject.name.rpartition(".")[2]
     if not subject.method:
         return sample.call

@@ -173,18 +173,23 @@ def zip_tensors(v: Any) -> Any:
 
 
 def format_tensor(v: Any) -> Any:
-    """f"{x}" """
-    return f"{v.x}"
+    """f"{x}", of which the text is used"""
+    return len(f"{v.x}")
 
 
 def format_scalar_tensor(v: Any) -> Any:
-    """f"{x}", of rank 0"""
-    return f"{v.scalar}"
+    """f"{x}", of rank 0, of which the text is used"""
+    return len(f"{v.scalar}")
 
 
 def format_tensor_with_spec(v: Any) -> Any:
-    """f"{x:.2f}", of rank 0"""
-    return f"{v.scalar:.2f}"
+    """f"{x:.2f}", of rank 0, of which the text is used"""
+    return len(f"{v.scalar:.2f}")
+
+
+def format_tensor_unread(v: Any) -> Any:
+    """f"{x}", which is returned as it is"""
+    return f"{v.x}"
 
 
 def percent_format_tensor(v: Any) -> Any:

@@ -13,6 +13,7 @@ Sections of a table, each entry measured:
 """
 
 import contextlib
+import importlib
 import os
 import random
 import sys
@@ -22,7 +23,7 @@ from typing import Any
 
 from jitlint.analysis.extract_arguments import plain_calls, time_limit, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
-from jitlint.analysis.extract_standard import Subject, prepare_imports, subjects
+from jitlint.analysis.extract_standard import LIBRARY, Subject, prepare_imports, subjects
 from jitlint.analysis.makers import CUT_OFFS, SCRIPTED
 
 SYSTEM = frozenset(
@@ -161,6 +162,70 @@ def _system_calls() -> Iterator[list[str]]:
         sys.setprofile(None)
 
 
+# -- calls that no made-up argument makes ----------------------------------------------------
+
+WRITTEN = {
+    "torch.autograd.grad": "(x * 2).sum(), x",
+    "torch.autograd.backward": "(x * 2).sum()",
+    "torch.manual_seed": "0",
+    "torch.nested.nested_tensor": "[x, x]",
+    "torch.nn.Parameter": "torch.ones(2)",
+    "torch.sparse_coo_tensor": "torch.zeros(1, 2, dtype=torch.int64), x, (3,)",
+}
+"""Arguments of functions of torch; `x` is a leaf that needs a gradient."""
+
+
+def written() -> dict[str, dict[str, Any]]:
+    """Entries for the section `standard`."""
+    found = dict(in_processes(_written_call, WRITTEN))
+    return {name: _entry(outcome) for name, outcome in found.items() if outcome.identifier}
+
+
+def _written_call(name: str) -> Outcome:
+    import torch
+
+    namespace: dict[str, Any] = {"torch": torch}
+    exec(f"def region(x):\n    {name}({WRITTEN[name]})\n    return x + 1\n", namespace)
+    return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
+
+
+PATCHED = ("logging.Logger",)
+"""Classes to which libraries add methods of their own."""
+
+
+def added_methods() -> dict[str, dict[str, Any]]:
+    """Entries "<class>.*" of the section `standard`: a call of a method that was added."""
+    found = dict(in_processes(_call_of_added, PATCHED))
+    return {f"{name}.*": _entry(outcome) for name, outcome in found.items() if outcome.identifier}
+
+
+def _call_of_added(name: str) -> Outcome:
+    import torch
+
+    cls = _resolved(name)
+    cls.an_added_method = lambda self, text: None
+    thing = cls("name")
+
+    def region(x: Any) -> Any:
+        thing.an_added_method("text")
+        return x + 1
+
+    return compile_region(region, torch.ones(2))
+
+
+def objects(standard: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """The section `objects`: objects of modules, and their class where the table knows it."""
+    prepare_imports()
+    classes = {name.rpartition(".")[0] for name in standard}
+    found = {}
+    for module_name in LIBRARY:
+        for name, value in vars(importlib.import_module(module_name)).items():
+            cls = f"{type(value).__module__.lstrip('_')}.{type(value).__qualname__}"
+            if not name.startswith("_") and cls in classes and "builtins" not in cls:
+                found[f"{module_name}.{name}"] = cls
+    return dict(sorted(found.items()))
+
+
 # -- what the compiler does not look into ----------------------------------------------------
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
@@ -205,8 +270,6 @@ def _call_of_hidden(case: tuple[str, bool]) -> Outcome | None:
 
 
 def _resolved(dotted: str) -> Any:
-    import importlib
-
     owner, _, name = dotted.rpartition(".")
     return getattr(importlib.import_module(owner), name)
 
@@ -264,27 +327,19 @@ def device_constructors() -> list[str]:
 
 
 def tools() -> dict[str, dict[str, Any]]:
-    """What a release has for effects in a graph, for the section `functions`."""
-    import torch
-
-    known = ["torch.library.EffectType"] if hasattr(torch.library, "EffectType") else []
-    known += _graph_print()
-    return {name: {"returns": "none", "source": "measured"} for name in known}
-
-
-def _graph_print() -> list[str]:
-    """The operator that prints from a graph."""
+    """The operator that prints from a graph, for the section `functions`, if there is one."""
     import torch
 
     def region(x: Any) -> Any:
-        torch._higher_order_ops.print("a")
+        torch._higher_order_ops.print("text")
         return x + 1
 
+    name = "torch._higher_order_ops.print"
     try:
         outcome = compile_region(region, torch.ones(2), fullgraph=True)
     except AttributeError:
-        return []
-    return ["torch._higher_order_ops.print"] if outcome.clean else []
+        return {}
+    return {name: {"returns": "none", "source": "measured"}} if outcome.clean else {}
 
 
 def _entry(outcome: Outcome) -> dict[str, Any]:

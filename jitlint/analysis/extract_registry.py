@@ -1,13 +1,4 @@
-"""What torch itself writes down about graph breaks.
-
-Section `graph_breaks`, from the registry that ships with torch: see `registry`. A release
-without a registry has none.
-
-Section `skipped`, from `torch._dynamo.trace_rules`: {"standard": modules of the standard
-library, "third_party": packages, "torch": modules of torch} whose functions are never
-traced, and "functions": functions of torch that are skipped by name. Each is a list of
-dotted names.
-"""
+"""Reads the registry of graph breaks of the installed torch, the section `graph_breaks`."""
 
 import ast
 import json
@@ -77,21 +68,3 @@ def _joined(hints: list[str]) -> list[str]:
 def _is_open(hint: str, following: str) -> bool:
     blank = hint[-1:].isspace() or following[:1].isspace()
     return blank and not hint.rstrip().endswith(".")
-
-
-def skipped() -> dict[str, list[str]]:
-    from torch._dynamo import trace_rules
-    from torch._dynamo.variables import SkipFunctionVariable
-
-    rules = trace_rules.manual_torch_name_rule_map
-    functions = {
-        name.replace("#", ".")
-        for name, rule in rules.items()
-        if rule is SkipFunctionVariable and ".py" not in name
-    }
-    return {
-        "standard": sorted(module.__name__ for module in trace_rules.BUILTIN_SKIPLIST),
-        "third_party": sorted(trace_rules.THIRDPARTY_SKIPLIST),
-        "torch": sorted(trace_rules.MOD_SKIPLIST),
-        "functions": sorted(functions),
-    }

@@ -5,11 +5,10 @@ Section `standard` of a table: full dotted name -> entry. A name is that of a fu
 ("datetime.datetime.now"), or of a method of an object ("logging.Logger.info") which was
 made outside the region. An entry holds what there is to say of
 
-- `breaks`: the break that every call causes whose result is not used; `captured` (tried for
-  torch): not with `fullgraph=True`;
+- `breaks`: the break that every call causes whose result is not used;
 - `with_tensor`: the break when a tensor is among the arguments, and `with_tensor_inside`:
-  in a list among them, of a call which breaks nothing without; with
-  `with_tensor_captured` and `with_tensor_inside_captured`;
+  in a list among them, of a call which breaks nothing without;
+- `captured`: that break does not happen with `fullgraph=True` (tried for torch and tensors);
 - `instance`: the class of the result, where that has methods of its own;
 - `varies`: two calls with equal arguments in one process give different values;
 - `source`: "measured".
@@ -27,7 +26,7 @@ import re
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,14 +189,22 @@ class Found:
     """The methods of the result, and whether each belongs to the class."""
 
 
-def standard(known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The section; `known` are functions that are described elsewhere."""
+def standard(
+    known: Iterable[str], only: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The section; `known` are functions that are described elsewhere.
+
+    `only`: the entries of these, which have to be functions and classes.
+    """
     prepare_imports()
     found: dict[str, Found] = {}
     skip = set(known)
-    first = [subject for subject in subjects() if subject.name not in skip]
-    _measure(first, found)
-    _measure(list(method_subjects(found)), found)
+    chosen = [subject for subject in subjects() if subject.name not in skip]
+    if only is None:
+        _measure(chosen, found)
+        _measure(list(method_subjects(found)), found)
+    else:
+        _measure([subject for subject in chosen if subject.name in only], found)
     entries = {name: seen.entry for name, seen in found.items() if seen.entry}
     return {name: {**entry, "source": "measured"} for name, entry in sorted(entries.items())}
 
@@ -313,45 +320,32 @@ def measure(subject: Subject) -> Found | None:
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
     plain = [text for text in texts if "iter(" not in text]
-    if _note_break(entry, "breaks", "captured", subject, spread(plain, SAMPLES)):
-        return found
-    for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
-        texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
-        chosen = spread(texts, TENSOR_SAMPLES)
-        _note_break(entry, field, f"{field}_captured", subject, chosen, computed=True)
+    breaks = {"breaks": _common_break(subject, spread(plain, SAMPLES))}
+    if breaks["breaks"] is None:
+        for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
+            texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
+            chosen = spread(texts, TENSOR_SAMPLES)
+            breaks[field] = _common_break(subject, chosen, computed=True)
+    seen = {field: common for field, common in breaks.items() if common is not None}
+    entry.update({field: identifier for field, (identifier, _) in seen.items()})
+    if seen and all(captured for _, captured in seen.values()):
+        entry["captured"] = True
     return found
-
-
-def _note_break(
-    entry: dict[str, Any],
-    field: str,
-    captured_field: str,
-    subject: Subject,
-    texts: list[str],
-    *,
-    computed: bool = False,
-) -> bool:
-    identifier, captured = _common_break(subject, texts, computed=computed)
-    if identifier:
-        entry[field] = identifier
-        if captured:
-            entry[captured_field] = True
-    return identifier is not None
 
 
 def _common_break(
     subject: Subject, texts: list[str], *, computed: bool = False
-) -> tuple[str | None, bool]:
+) -> tuple[str, bool] | None:
     """The first break where every call breaks, and whether most pass with fullgraph."""
     broken = []
     for text in texts:
         outcome = compile_call(subject, text, computed=computed)
         if outcome.clean:
-            return None, False
+            return None
         if outcome.identifier:
             broken.append((text, outcome.identifier))
     if not broken or not any(_arguments_are_clean(text) for text, _ in broken):
-        return None, False
+        return None
     if not (computed or subject.of_torch):
         return broken[0][1], False
     clean = [
@@ -472,8 +466,9 @@ def _differ(value: Any, other: Any) -> bool:
         return not torch.equal(value, other)
     if isinstance(value, list | tuple) and len(value) == len(other):
         return any(itertools.starmap(_differ, zip(value, other, strict=True)))
-    comparable = type(value).__eq__ != object.__eq__ and not isinstance(value, dict)
-    return comparable and value == value and value != other
+    if isinstance(value, dict) or not any("__eq__" in vars(c) for c in type(value).__mro__[:-1]):
+        return False
+    return bool(value == value and value != other)
 
 
 def class_name(subject: Subject, value: Any) -> str | None:
@@ -517,10 +512,12 @@ def _roots() -> set[str]:
 
 
 def _places() -> dict[int, str]:
-    """Public names of classes by identity."""
+    """Public names of classes by identity: that of the module that defines it, or the first."""
     found: dict[int, str] = {}
     for module_name in (*LIBRARY, *TORCH):
         for name, value in public(module_name):
-            if isinstance(value, type):
-                found.setdefault(id(value), f"{module_name}.{name}")
+            if isinstance(value, type) and (
+                id(value) not in found or value.__module__ == module_name
+            ):
+                found[id(value)] = f"{module_name}.{name}"
     return found

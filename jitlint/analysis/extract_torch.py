@@ -18,6 +18,18 @@ from typing import Any
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
 from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
+from jitlint.analysis.extract_effects import (
+    added_methods,
+    device_constructors,
+    hiding,
+    hooks,
+    objects,
+    requires_grad,
+    tools,
+    with_effects,
+    written,
+)
+from jitlint.analysis.extract_exports import with_exports
 from jitlint.analysis.extract_kinds import (
     NUMBER,
     SCALAR,
@@ -29,10 +41,12 @@ from jitlint.analysis.extract_kinds import (
     kind_of_annotation,
 )
 from jitlint.analysis.extract_modules import modules
-from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
+from jitlint.analysis.extract_numbers import numbers
+from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
-from jitlint.analysis.extract_registry import registry, skipped
+from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
+from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import standard
 from jitlint.analysis.extract_stores import attribute_breaks, stores
 from jitlint.analysis.extract_stubs import read_attributes
@@ -40,12 +54,22 @@ from jitlint.analysis.extract_subjects import Subject, aliases, functions, metho
 
 SCHEMA = 1
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "captured": lambda table: captured(table),
+    "breaks": lambda table: breaks(table),
     "standard": lambda table: {"standard": standard(table["functions"])},
-    "contexts": lambda table: {"contexts": contexts(table["functions"])},
+    "contexts": lambda table: {"contexts": contexts(table.get("standard", {}))},
+    "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
+    "objects": lambda table: {"objects": objects(table["standard"])},
+    "effects": lambda table: {"standard": with_effects(table["standard"])},
+    "exports": with_exports,
+    "tools": lambda table: {"functions": table["functions"] | tools()},
+    "hiding": lambda table: {"hiding": hiding()},
+    "hooks": lambda table: {"hooks": hooks()},
+    "requires_grad": lambda table: {"requires_grad": requires_grad()},
+    "device_constructors": lambda table: {"device_constructors": device_constructors()},
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
     "constructs": lambda table: {"constructs": constructs()},
+    "numbers": lambda table: {"numbers": numbers()},
     "graph_breaks": lambda table: {"graph_breaks": registry()},
     "skipped": lambda table: {"skipped": skipped()},
 }
@@ -68,8 +92,9 @@ def main() -> None:
         return
     path = TABLES / f"torch-{'.'.join(_version().split('.')[:2])}.json"
     if options.sections is None:
-        path.write_text(dump(extract(compiled=not options.no_compile)), encoding="utf-8")
-    for section in SECTIONS if options.sections is None else options.sections:
+        path.write_text(dump(extract(compiled=False)), encoding="utf-8")
+        options.sections = [] if options.no_compile else list(SECTIONS)
+    for section in options.sections:
         replace_section(path, section)
     sizes = {k: len(v) for k, v in json.loads(path.read_text()).items() if hasattr(v, "keys")}
     print(f"{path}: {sizes}", file=sys.stderr)
@@ -141,7 +166,6 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
         table["modules"] = modules()
         table["tensor_only_methods"] = tensor_only_methods()
         table["aliases"] = aliases(table["functions"])
-        table["graph_breaks"] = registry()
     return table
 
 
@@ -243,24 +267,31 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["may_be_dynamic"] = True
         if captured:
             entry["captured"] = True
+        if entry.get("one_argument", {}).get("dynamic_shape"):
+            entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
+        if name.startswith("numpy.") and not identifier and folds(name):
+            entry["folds"] = True
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)
 
 
-def captured(table: dict[str, Any]) -> dict[str, Any]:
-    """The operators of a table, of which those that break are compiled again."""
+def breaks(table: dict[str, Any]) -> dict[str, Any]:
+    """The operators of a table, with their breaks measured anew."""
     prefixes = {"functions": "", "methods": "Tensor.", "numpy": ""}
-    names = {
+    entries: dict[str, dict[str, Any]] = {
         prefix + name: table[section][name]
         for section, prefix in prefixes.items()
-        for name, entry in table[section].items()
-        if entry.get("breaks") or entry.get("reads")
+        for name in table[section]
     }
-    for name, (_, is_captured) in measure_breaks(names).items():
-        if is_captured:
-            names[name].update(captured=True, source=names[name].pop("source"))
-    return {section: table[section] for section in prefixes}
+    for entry in entries.values():
+        for field in ("breaks", "reads", "captured"):
+            entry.pop(field, None)
+    add_breaks(entries)
+    return {
+        section: {name: entries[prefix + name] for name in table[section]}
+        for section, prefix in prefixes.items()
+    }
 
 
 def attributes() -> dict[str, str]:

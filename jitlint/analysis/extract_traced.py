@@ -9,7 +9,11 @@ sizes, as with the default all sizes are frozen.
 
 `varies` are functions of the standard library and of NumPy that give another value in each
 call (`instances`: the class of an object with such methods, by what makes it), and `writes`
-those that write to a stream, a log or a file. Both are called while a program is traced.
+those that write to a stream, a log or a file. Both are called while a program is traced. (A
+warning is shown once anyway.)
+`mode_dependent` are modules that compute something else in `train()` than in `eval()`, as
+they are made by default, and `training_by_default` functions whose `training` is true
+(with the position of that parameter).
 """
 
 import contextlib
@@ -17,6 +21,7 @@ import copy
 import importlib
 import inspect
 import io
+import itertools
 import json
 import math
 import sys
@@ -55,6 +60,8 @@ def main() -> None:
         "varies": sorted(_varying()),
         "instances": {maker: _class_of(_owner(maker)(*args)) for maker, args in GENERATORS.items()},
         "writes": sorted(_writing()),
+        "mode_dependent": sorted(_mode_dependent()),
+        "training_by_default": dict(sorted(_training_by_default())),
     }
     json.dump(table, sys.stdout, indent=1, sort_keys=True)
     sys.stdout.write("\n")
@@ -382,7 +389,6 @@ def _writing() -> Iterator[str]:
         "traceback.print_stack": lambda _: traceback.print_stack(),
         "sys.stdout.write": lambda text: sys.stdout.write(text),
         "sys.stderr.write": lambda text: sys.stderr.write(text),
-        "warnings.warn": warnings.warn,
         **{f"logging.{level}": getattr(logging, level) for level in levels},
         **{f"logging.Logger.{level}": getattr(logger, level) for level in levels},
         "logging.log": partial(logging.log, logging.ERROR),
@@ -418,6 +424,50 @@ def _writes(function: Callable[..., Any]) -> bool:
         files = list(Path(folder).iterdir())
     root.removeHandler(handler)
     return bool(stream.getvalue() or warned or files)
+
+
+MODULE_ARGUMENTS: tuple[Inputs, ...] = ((), (4,), (4, 4), (4, 4, 1), (4, 2))
+MODULE_SHAPES = ((4, 4), (4, 4, 4), (4, 4, 4, 4), (4, 4, 4, 4, 4))
+MODULE_INPUTS = (1, 2, 3)
+
+
+def _mode_dependent() -> Iterator[str]:
+    """The first arguments and inputs that a module takes decide."""
+    import torch
+
+    for name, cls in vars(torch.nn).items():
+        if isinstance(cls, type) and issubclass(cls, torch.nn.Module) and _depends_on_mode(cls):
+            yield f"torch.nn.{name}"
+
+
+def _depends_on_mode(cls: Any) -> bool:
+    import torch
+
+    for arguments, shape, count in itertools.product(
+        MODULE_ARGUMENTS, MODULE_SHAPES, MODULE_INPUTS
+    ):
+        results = []
+        try:
+            for mode in (True, False):
+                torch.manual_seed(0)
+                module = cls(*arguments).train(mode)
+                results.append(module(*[torch.rand(shape) - 0.5] * count))
+        except Exception:
+            continue
+        first, second = (r[0] if isinstance(r, tuple) else r for r in results)
+        if isinstance(first, torch.Tensor):
+            return not torch.allclose(first, second, equal_nan=True)
+    return False
+
+
+def _training_by_default() -> Iterator[tuple[str, int]]:
+    import torch
+
+    for name, function in vars(torch.nn.functional).items():
+        if inspect.isfunction(function) and not name.startswith("_"):
+            parameters = inspect.signature(function).parameters
+            if "training" in parameters and parameters["training"].default is True:
+                yield f"torch.nn.functional.{name}", list(parameters).index("training")
 
 
 if __name__ == "__main__":

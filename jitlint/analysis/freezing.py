@@ -100,6 +100,7 @@ def by_function(
     arguments = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
     if arguments and is_state(frame, arguments[0]):
         return STATIC if _is_size(result) else result
+    _of_mode(frame, name, given, node)
     freezes = any(freeze(frame, name, given, node) for freeze in OF_FUNCTIONS)
     return _as_number(result, name) if freezes else result
 
@@ -148,6 +149,20 @@ def _of_data(frame: Frame, name: str, given: list[Value], node: cst.BaseExpressi
     return _note(frame, node, Freeze.DATA, "data", row, tensor, name)
 
 
+def _of_mode(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> None:
+    """`F.dropout(x, p)` is in training mode whatever the module is in."""
+    position = frame.machine.tracing.training_position(name)
+    if position is None or not isinstance(node, cst.Call):
+        return
+    arguments = node.args
+    is_given = any(
+        each.keyword is not None and each.keyword.value == "training" for each in arguments
+    )
+    is_open = any(each.star for each in arguments)
+    if not is_given and not is_open and len(arguments) <= position:
+        frame.observe_frozen(node, Freeze.TRAINING, name, "frozen", given[0] if given else STATIC)
+
+
 def _of_metadata(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> bool:
     operator = frame.machine.torch.function(name)
     makes_tensor = operator is not None and operator.returns in (Returns.TENSOR, Returns.TENSORS)
@@ -186,7 +201,7 @@ def _note_metadata(frame: Frame, node: cst.BaseExpression, name: str, given: lis
     for value in leaves_of(given):
         if isinstance(value, Static) and value.source is Source.METADATA and value.read:
             row = value.read.operator
-            return _note(frame, node, Freeze.METADATA, "metadata", row, value)
+            return _note(frame, node, Freeze.METADATA, "metadata", row, value, name)
     return False
 
 

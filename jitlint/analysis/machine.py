@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import sys
 from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
@@ -43,7 +44,9 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
+    Pinned,
     Sequence,
     Static,
     StaticShape,
@@ -51,6 +54,7 @@ from jitlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    given,
     is_callable,
     is_constant,
     is_none,
@@ -70,6 +74,9 @@ MAX_HOST_DEPTH = 4
 """The same for code outside of regions, which is only read for what it hands to compilers."""
 MAX_CONTEXTS = 60
 """A function analysed with more different arguments returns what its annotation says."""
+
+STANDARD = frozenset(sys.stdlib_module_names)
+"""Modules of Python's own, after which scripts are named now and then."""
 
 OVERLOADS = {
     "Add": "__add__",
@@ -112,6 +119,7 @@ class Machine:
         self.torch = torch
         self.tables = {root: table for table in (torch, *others) for root in table.roots}
         self.graphs: dict[FunctionInfo, tuple[RegionKind, dict[str, Value]]] = {}
+        self.pinned: set[FunctionInfo] = set()
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
@@ -175,6 +183,8 @@ class Machine:
         if binding is None:
             return self._starred(module, name)
         if binding.kind is BindingKind.IMPORT:
+            if module.name == binding.target.partition(".")[0] and module.name in STANDARD:
+                return External(binding.target)  # a file does not import itself
             return self.named(binding.target)
         if binding.kind is BindingKind.FUNCTION and name in module.functions:
             return self.defined(module.functions[name])
@@ -295,7 +305,7 @@ class Machine:
                 return self._class_attribute(info, name, bound=None)
             case Super(instance, cls):
                 return self._super_attribute(instance, cls, name)
-            case Optional(value) | CutOff(function=value):
+            case Optional(value) | CutOff(function=value) | Pinned(value):
                 return self.attribute(frame, value, name)
             case Choice(options):
                 return join_all([self.attribute(frame, option, name) for option in options])
@@ -327,7 +337,9 @@ class Machine:
             case Returns.TENSOR:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
-                return replace(receiver, rank=rank, maybe=False, grad=grad, shape=None)
+                return replace(
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                )
             case None if name == "ndim":
                 return STATIC
         return ExternalMethod(receiver, name)
@@ -344,7 +356,7 @@ class Machine:
         cls = receiver.cls
         table = self.attributes(cls)
         if name in table:
-            return table[name]
+            return given(table[name]) if frame.region is not None else table[name]
         if name == "__class__":
             return Class(cls)
         method = self.method(cls, name)
@@ -706,6 +718,10 @@ class Machine:
         if is_kernel:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
+        if _is_pinned(maker, arguments):
+            if not isinstance(target, Function):
+                return Pinned(target)
+            self.pinned.add(target.info)
         return target
 
     def request_graph(
@@ -732,6 +748,11 @@ WHOLE = ("fullgraph", "strict")
 
 PROGRAMS = frozenset({"torch.export.export"})
 """Makers whose result is a program of its own, which is called by `program.module()(…)`."""
+
+
+def _is_pinned(maker: Maker, arguments: Arguments) -> bool:
+    is_static = arguments.keywords.get("dynamic") == Static(False)
+    return maker.name == "torch.compile" and is_static
 
 
 def _is_scripted(region: Region | None) -> bool:

@@ -41,10 +41,12 @@ CONVERTED = frozenset({RegionKind.GRAPH, RegionKind.XLA})
 def by_function(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> None:
     """A function of a library is called in a region that records operators."""
     table = frame.machine.tracing
+    if not frame.records and frame.machine.torch.standard(name) is not None:
+        return  # what torch.export makes of it is in the table of torch
     takes_next = name == "builtins.next" and bool(given) and _is_iterator(given[0])
     if takes_next or table.lists("varies", name):
         _note(frame, node, Freeze.VARIES, name)
-    elif table.lists("writes", name):
+    elif frame.records and table.lists("writes", name):
         _note(frame, node, Freeze.EFFECT, name)
     elif name in ENVIRONMENT_READS:
         _note(frame, node, Freeze.STATE, ENVIRONMENT)
@@ -105,16 +107,20 @@ GROWS = frozenset(
 """Methods that change a list, a set, a deque or a dict (those of the builtin types)."""
 
 
-def by_container(frame: Frame, name: str, node: cst.BaseExpression) -> None:
+def by_container(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> None:
     """A method of a list or a dict, which changes it."""
     if name not in GROWS or not isinstance(node, cst.Call):
         return
+    if not all(isinstance(value, Tensor | Static) for value in leaves_of(given)):
+        return  # layers that are made at the first call are kept in lists
     if isinstance(node.func, cst.Attribute) and _is_outer(frame, node.func.value):
         _note(frame, node, Freeze.EFFECT, name)
 
 
-def by_item(frame: Frame, target: cst.Subscript, container: Value) -> None:
-    if isinstance(container, Dict | Sequence | Tuple) and _is_outer(frame, target.value):
+def by_item(frame: Frame, target: cst.Subscript, container: Value, value: Value) -> None:
+    """A tensor is stored in a list or a dict."""
+    is_container = isinstance(container, Dict | Sequence | Tuple) and isinstance(value, Tensor)
+    if is_container and _is_outer(frame, target.value):
         _note(frame, target, Freeze.EFFECT, "[]=")
 
 

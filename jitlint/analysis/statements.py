@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -15,6 +16,7 @@ from jitlint.analysis.expressions import (
     evaluate,
     evaluate_index,
     evaluate_target_path,
+    observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct, Use
@@ -125,9 +127,11 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
 
 def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
-    evaluate_index(frame, target)
+    index = evaluate_index(frame, target)
+    if is_tensor(container):
+        observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     if frame.records:
-        once.by_item(frame, target, container)
+        once.by_item(frame, target, container, value)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -155,7 +159,8 @@ def _assign(frame: Frame, node: cst.Assign) -> bool:
     value = evaluate(frame, node.value)
     for target in node.targets:
         if frame.records and isinstance(target.target, cst.Name | cst.Attribute):
-            old = evaluate(frame, target.target)
+            with frame.quiet():
+                old = evaluate(frame, target.target)
             once.by_store(frame, target.target, old, node.value)
         bind(frame, target.target, value)
     return True
@@ -418,6 +423,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
     entered = evaluate(frame, node.func) if isinstance(node, cst.Call) else context
     if isinstance(entered, External | ExternalInstance):
         row = frame.machine.torch.context(entered.name)
+        if row is not None and not isinstance(node, cst.Call):
+            row = replace(row, breaks=row.held)
         frame.observe_operation(node, row, Use.CONTEXT)
         if frame.tracer:
             freezing.in_mode(frame, entered.name, node)

@@ -56,13 +56,19 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise; `with_tensor`: when it is given a tensor,
-    and `with_tensor_inside`: a container of tensors.
+    reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
+    `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
+    outside of the region is entered; `input` and `intermediate`: when the attribute is one of
+    an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
-    read and of a size that depends on data. `varies`: two calls with equal arguments give
-    different values (clocks, random numbers). `effect` is what it does to the world outside
-    of the program: "output", "random" (a generator moves on) or "system". `exported`:
-    torch.export takes it. `instance` is the class of the object that it returns.
+    read and of a size that depends on data. `folds`: of numbers it makes a number, and no
+    array. `varies`: two calls with equal arguments give different values (clocks, random
+    numbers). `effect` is what it does to the world outside of the program: "output", "random"
+    (a generator moves on) or "system". `exported`: torch.export takes it. `instance` is the
+    class of the object that it returns.
+    Of a place that asks for a number, `given`: a tensor that the region is given breaks there
+    too; `constant`: so does a number that was read and became a symbol. `unless` are the
+    places that have to be filled to avoid the break.
     """
 
     name: str
@@ -94,11 +100,19 @@ class Operator:
     with_tensor_inside: str | None = None
     with_tensor_captured: bool = False
     with_tensor_inside_captured: bool = False
+    held: str | None = None
+    input: str | None = None
+    intermediate: str | None = None
+    some: bool = False
     captured: bool = False
+    folds: bool = False
     varies: bool = False
     effect: str | None = None
     exported: bool = False
     instance: str | None = None
+    given: bool = False
+    constant: bool = False
+    unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
 
@@ -191,11 +205,31 @@ class Table:
 
     def standard(self, dotted: str) -> Operator | None:
         """A function of the standard library, or the method of an object of a class."""
-        return self._operator("standard", dotted)
+        found = self._operator("standard", dotted)
+        if found is not None:
+            return found
+        owner, _, method = dotted.rpartition(".")
+        cls = self._data.get("objects", {}).get(owner, owner)
+        return self._operator("standard", f"{cls}.{method}") or self._any_method(cls, method)
+
+    def _any_method(self, cls: str, method: str) -> Operator | None:
+        """What a method does that a library added to a class."""
+        return None if method.startswith("_") else self._operator("standard", f"{cls}.*")
 
     def context(self, dotted: str) -> Operator | None:
-        """What entering a context manager does."""
-        return self._operator("contexts", dotted)
+        """What entering a context manager does: by the function that makes it, or its class."""
+        return self._operator("contexts", self._makers.get(dotted, dotted))
+
+    @functools.cached_property
+    def _makers(self) -> dict[str, str]:
+        """The functions that make the context managers of a class of another name."""
+        standard = self._data.get("standard", {})
+        names = self._data.get("contexts", {})
+        return {
+            entry["instance"]: name
+            for name, entry in standard.items()
+            if name in names and entry.get("instance", name) != name
+        }
 
     def store(self, attribute: str) -> Operator | None:
         """What storing an attribute of a tensor does."""
@@ -238,10 +272,25 @@ class Table:
         found = self._data.get("instances", {}).get(maker)
         return None if found is None else str(found)
 
+    def training_position(self, function: str) -> int | None:
+        """The position of a parameter `training` that is true by default."""
+        found = self._data.get("training_by_default", {}).get(function)
+        return None if found is None else int(found)
+
     def outcome(self, section: str, name: str, tracer: str) -> str | None:
         """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
         found = self._data.get(section, {}).get(name, {}).get(tracer)
         return None if found is None else str(found)
+
+    def numbers(self, operator: str) -> Mapping[str, Operator]:
+        """The places where an operator asks for a number that is not to be a tensor's: a
+        position (a method's receiver is 0) or a keyword; "" is the call itself."""
+        if operator not in self._numbers:
+            rows = self._data.get("numbers", {}).get(operator, {})
+            self._numbers[operator] = MappingProxyType(
+                {slot: _operator(f"{operator}({slot})", row) for slot, row in rows.items()}
+            )
+        return self._numbers[operator]
 
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
@@ -250,6 +299,10 @@ class Table:
     @functools.cached_property
     def _tensor_only(self) -> frozenset[str]:
         return frozenset(self._data["tensor_only_methods"])
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, Mapping[str, Operator]]:
+        return {}
 
     @functools.cached_property
     def _operators(self) -> dict[tuple[str, str], Operator]:
@@ -281,6 +334,7 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         one_argument=None if alone is None else _operator(name, alone),
         structure=_structure(fields.pop("structure", None)),
         is_bool=fields.pop("bool", False),
+        unless=tuple(fields.pop("unless", ())),
         **fields,
     )
 

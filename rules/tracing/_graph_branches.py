@@ -34,8 +34,12 @@ REASONS = {
 
 def is_refused(test: TruthTest, kind: RegionKind) -> bool:
     value = test.value
-    if not isinstance(value, Tensor) or value.maybe or value.framework is not Framework.TENSORFLOW:
+    if not isinstance(value, Tensor) or value.framework is not Framework.TENSORFLOW:
         return False
+    if value.maybe and test.construct is not Construct.BUILTIN:
+        return False
+    if value.shape is not None and value.shape.nested:
+        return False  # it may be a list or a dict of tensors
     if kind in PLAIN and not _is_decorated(test):
         return True
     return test.construct in UNCONVERTED or _is_membership(test.node)

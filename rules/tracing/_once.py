@@ -4,18 +4,19 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.frame import RECORDED
+from jitlint.analysis.frame import ONCE
 from jitlint.analysis.observations import Freeze, Frozen
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region
 from jitlint.rule import Context
 
+from ._print_fix import fix_of_effect
 from ._stops import shortened
 
 
 def recorded_in(frozen: Frozen) -> Region:
-    """The first region that records operators while it runs the code."""
-    return next(region for kind, region in frozen.regions.items() if kind in RECORDED)
+    """The first region that runs the code once, to record what it does."""
+    return next(region for kind, region in frozen.regions.items() if kind in ONCE)
 
 
 def _code(frozen: Frozen, ctx: Context) -> str:
@@ -44,13 +45,15 @@ def effects(frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         return
     is_call = isinstance(frozen.node, cst.Call) and not _is_mutation(frozen)
     what = "is called" if is_call else "changes a Python object"
+    fix, reason = fix_of_effect(frozen, not is_call)
     yield ctx.finding(
         frozen.node,
         f"`{_code(frozen, ctx)}` {what} while the function is traced, and not when the "
         "traced function runs",
         severity=Severity.WARNING if is_call else Severity.ERROR,
         region=recorded_in(frozen),
-        no_fix_reason="TODO",
+        fix=fix,
+        no_fix_reason=reason,
     )
 
 

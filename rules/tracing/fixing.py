@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from jitlint.analysis.observations import Operation
+from jitlint.analysis.scope import names_read
 from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
@@ -23,6 +24,7 @@ def first_fix(
     """The fix of the first fixer that takes the operation, or the reason why there is none."""
     try:
         fix = _first(operation, ctx, fixers, otherwise)
+        check_callers(operation, names_read(*fix.replacements))
         check_names(fix, operation.module.tree)
         require_comments(fix.replacements)
     except Withheld as withheld:
@@ -33,7 +35,6 @@ def first_fix(
 def _first(operation: Operation, ctx: Context, fixers: Sequence[Fixer], otherwise: str) -> Fix:
     if not SERVED.issuperset(operation.regions):
         raise Withheld("the function also runs under another compiler, which needs its own form")
-    check_callers(operation)
     for fixer in fixers:
         try:
             return fixer(operation, ctx)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.frame import JIT_TRACE, RECORDED
+from jitlint.analysis.frame import JIT_TRACE, ONCE
 from jitlint.analysis.observations import Construct, Freeze, Frozen, TruthTest
 from jitlint.analysis.once import ENVIRONMENT
 from jitlint.analysis.tree import parents_of
@@ -13,6 +13,7 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._baked_fixes import fix_for
 from ._once import recorded_in
 from ._stops import is_asked, shortened
 
@@ -52,7 +53,7 @@ class TraceBakedValue(Rule):
     name = "trace-baked-value"
     severity = Severity.ERROR
     fixable = True
-    regions = RECORDED
+    regions = ONCE
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         region = recorded_in(frozen)
@@ -61,12 +62,14 @@ class TraceBakedValue(Rule):
             and (region.kind is not RegionKind.TRACE or is_asked(frozen.node, ctx.module))
         ):
             return  # of another rule of the family
+        fix, reason = fix_for(frozen, ctx)
         yield ctx.finding(
             frozen.node,
             _message(frozen, region, ctx),
             severity=_severity(frozen, region),
             region=region,
-            no_fix_reason="TODO",
+            fix=fix,
+            no_fix_reason=reason,
         )
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:

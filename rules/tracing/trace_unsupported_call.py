@@ -8,7 +8,6 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
-from ._effect_fixes import fix_for
 from ._once import hashes
 from ._stops import (
     Problem,
@@ -19,6 +18,7 @@ from ._stops import (
     severity_of,
     shortened,
 )
+from .effect_fixes.fixes import fix_for
 from .isolation.isolate import isolated
 
 

@@ -49,6 +49,17 @@ BRANCH = """
 """
 
 REACHED = {
+    "a module that a compiled function is given": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        @torch.compile
+        def step(module, x):
+            return module(x) + 1
+        """,
     "a list that starts empty": """
         import torch
         @torch.compile
@@ -543,6 +554,21 @@ def test_a_script_called_like_a_library_does_not_stand_for_it(name, tmp_path):
                 if isinstance(items, list) and x.sum() > 0:  # break
                     return x * 2
                 return x
+        """,
+    }
+    assert places(check(tmp_path, files)) == marked(files)
+
+
+def test_a_script_that_imports_what_it_is_called_like_means_the_library(tmp_path):
+    files = {
+        "uuid.py": """
+            import uuid
+            import torch
+
+            @torch.compile
+            def gate(x):
+                uuid.uuid4()  # break
+                return x + 1
         """,
     }
     assert places(check(tmp_path, files)) == marked(files)

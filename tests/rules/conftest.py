@@ -1,7 +1,7 @@
 """Rewrites of one source, as `jitlint fix --unsafe` makes them and without a compiler."""
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,23 +21,17 @@ def dedented(source: str) -> str:
 
 
 @pytest.fixture
-def target() -> Mapping[str, str]:
-    """The releases that the code has to run on; a test may ask for older ones."""
-    return {}
+def rules() -> tuple[str, ...]:
+    """The rules whose fixes are made: a test module may name others."""
+    return ("trace-branch",)
 
 
 @pytest.fixture
-def plan(tmp_path: Path, target: Mapping[str, str]) -> Callable[[str], Plan]:
+def plan(tmp_path: Path, rules: tuple[str, ...]) -> Callable[[str], Plan]:
     def make(source: str) -> Plan:
         path = tmp_path / "module.py"
         path.write_text(dedented(source))
-        settings = Settings(
-            cache=False,
-            select=("trace-branch",),
-            unsafe=True,
-            verify=False,
-            target_versions=target,
-        )
+        settings = Settings(cache=False, select=rules, unsafe=True, verify=False)
         found = fixing.plan([read(path)], settings, load_rules())
         assert not found.problems
         return found

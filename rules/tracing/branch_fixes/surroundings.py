@@ -53,8 +53,11 @@ def _aliases(node: cst.CSTNode) -> Iterator[cst.ImportAlias]:
 # -- callers -------------------------------------------------------------------------------
 
 
-def check_callers(test: Observation) -> None:
-    """Raises Withheld where some code calls the function with a number for a tensor."""
+def check_callers(test: Observation, among: frozenset[str] | None = None) -> None:
+    """Raises Withheld where some code calls the function with a number for a tensor.
+
+    `among`: only these parameters matter, and what is None for them was sorted out before.
+    """
     if test.function is None or not isinstance(test.function.node, cst.FunctionDef):
         return
     function = test.function.node
@@ -64,6 +67,8 @@ def check_callers(test: Observation) -> None:
         for index, argument in enumerate(call.args):
             name = argument.keyword.value if argument.keyword else (names[index:] or [""])[0]
             value = test.value_of(cst.Name(name)) if name in names else None
+            if among is not None and (name not in among or _is_none(argument.value)):
+                continue
             if name in reaching and isinstance(value, Tensor) and _is_number(argument.value):
                 code = code_of(call)
                 raise Withheld(f"`{code}` passes a number for `{name}`, and torch takes tensors")
@@ -114,6 +119,10 @@ def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
         yield node
     for child in node.children:
         yield from _calls(child)
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _is_number(node: cst.BaseExpression) -> bool:

@@ -106,6 +106,8 @@ class Judge:
                 return self._is_mute_function(info)
         if isinstance(call.func, cst.Attribute):
             receiver = self._evaluate(call.func.value)
+            if isinstance(receiver, ExternalInstance):
+                return _is_standard(receiver.name)
             operator = table.method(call.func.attr.value)
             if isinstance(receiver, Tensor) and operator is not None:
                 return not (operator.mutates or operator.random)
@@ -143,6 +145,8 @@ def _check(node: cst.CSTNode, given: frozenset[str], judge: Judge) -> None:
             raise Withheld(f"an operator is not told the `{name}` of its arguments")
         case cst.BinaryOperation(operator=cst.MatrixMultiply()):
             raise Withheld(UNCAST)
+        case cst.Raise(cause=cst.From()):
+            raise Withheld("the exception has a cause, which an operator is not given")
     for child in node.children:
         _check(child, given, judge)
 
@@ -161,8 +165,9 @@ def _may_hold_tensor(value: Value) -> bool:
     return not isinstance(value, Static | External | Class | Function)
 
 
-def _is_standard(name: str) -> bool:
-    return name.partition(".")[0] in {"builtins", *sys.stdlib_module_names}
+def _is_standard(dotted: str) -> bool:
+    """Whether it is Python's own, which knows nothing of tensors."""
+    return dotted.partition(".")[0] in {"builtins", *sys.stdlib_module_names}
 
 
 def _changes(call: cst.Call) -> str:

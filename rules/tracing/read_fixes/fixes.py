@@ -5,9 +5,16 @@ from jitlint.finding import Fix
 from jitlint.rule import Context
 
 from ..fixing import Fixer, first_fix
-from . import scalars
+from ..shape_fixes import indexing, masked
+from . import checks, constructors, scalars
 
-FIXERS: tuple[Fixer, ...] = (*scalars.FIXERS,)
+FIXERS: tuple[Fixer, ...] = (
+    *checks.FIXERS,
+    *constructors.FIXERS,
+    *indexing.FIXERS,
+    *masked.FIXERS,
+    *scalars.FIXERS,
+)
 """Tried in order: the first that takes the read for its own decides."""
 
 UNKNOWN = (

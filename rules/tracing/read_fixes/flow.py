@@ -17,10 +17,11 @@ from jitlint.analysis.values import External, Framework, Source, Static, Tensor
 from ..branch_fixes.arms import parenthesized
 from ..branch_fixes.profile import Describer
 from ..branch_fixes.withheld import Withheld
+from ..shape_fixes import indexing
 from . import uses
 from .places import operator_at, value_at
 from .reads import Read, read_of
-from .rewriting import Edits
+from .rewriting import Edits, method
 
 EXACT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo)
 """Operators that compute the same with a number and a tensor of rank 0 on the right
@@ -71,6 +72,7 @@ class Flow:
     is_open: bool = False
     statements: set[cst.CSTNode] = field(default_factory=set)
     _done: set[cst.CSTNode] = field(default_factory=set)
+    _indices: list[tuple[cst.BaseExpression, cst.Subscript]] = field(default_factory=list)
 
     def start(self, read: Read) -> None:
         self.reads.append(read)
@@ -99,6 +101,8 @@ class Flow:
                 self._compared(parent.operator, other, parent)
             case cst.Arg():
                 self._argument(node, parent)
+            case cst.Index(star=None):
+                self._index(node, parent)
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
                 self._variable(name, parent)
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as item)]):
@@ -237,6 +241,25 @@ class Flow:
                 self._follow(read)
             elif definition.origin is scope.Origin.UNCLEAR:
                 raise Withheld(f"`{name}` may have another value as well")
+
+    def _index(self, node: cst.BaseExpression, index: cst.Index) -> None:
+        """`x[number]`, of a tensor"""
+        item = self._parents[self._parents[index]]
+        if not isinstance(item, cst.Subscript) or not self._is_tensor(item.value):
+            raise self._reason(index)
+        if isinstance(self._parents[item], cst.AssignTarget | cst.AugAssign):
+            raise self._reason(index)
+        for condition in indexing.conditions_of_index(self.describer, item, node):
+            self._require(condition)
+        self._indices.append((node, item))
+
+    def finish(self) -> None:
+        """Index by tensors of rank 1, which nothing reads."""
+        for node, item in self._indices:
+            self.edits.wrap(
+                node, lambda new: method(parenthesized(new), "reshape", cst.Integer("1"))
+            )
+            indexing.add_squeeze(item, self.describer, self.edits)
 
     def _stored(self, item: cst.Subscript, statement: cst.Assign) -> None:
         """`x[0] = number`"""

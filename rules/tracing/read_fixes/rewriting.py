@@ -23,6 +23,11 @@ class Edits:
     def add(self, node: cst.BaseExpression, edit: Edit) -> None:
         self._edits[node] = edit
 
+    def wrap(self, node: cst.BaseExpression, edit: Edit) -> None:
+        """Another edit of the result of the first one."""
+        first = self._edits.get(node)
+        self._edits[node] = edit if first is None else lambda new: edit(first(new))
+
     def replacements(self) -> dict[cst.CSTNode, cst.CSTNode]:
         """The outermost expressions and what stands there instead."""
         return {node: self.rewritten(node) for node in self._outermost()}

@@ -57,6 +57,7 @@ class _Removal:
         for read in self.flow.reads:
             self._check(read)
             self._edit(read, cast)
+        self.flow.finish()
         names = "`, `".join(dict.fromkeys(self._code(each.tensor) for each in self.flow.reads))
         what = "tensors" if len(self.flow.reads) > 1 else "a tensor"
         spelling = scope.Spelling(self.operation.module)

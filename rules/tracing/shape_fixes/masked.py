@@ -15,14 +15,15 @@ from jitlint.rule import Context
 
 from ..branch_fixes.arms import bare, parenthesized
 from ..branch_fixes.dtypes import NOTHING
-from ..branch_fixes.emit import conditional_fix
+from ..branch_fixes.emit import INDENT, LINE_LENGTH, Writer, conditional_fix
 from ..branch_fixes.profile import Describer, Profile
 from ..branch_fixes.uses import VALUES, use_of
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import described, kept, value_at
 from ..read_fixes.promotion import Category
 from ..read_fixes.rewriting import Edits, method
-from .pointwise import Pointwise, Singular
+from .indexing import subscript_of
+from .pointwise import Element, Pointwise, Singular
 from .selection import Reduction, Selections, Store, is_number, mask_of, store_of
 
 GUARDS = (1, 0, 2)
@@ -40,8 +41,8 @@ OPERATIONS = (
 
 def masked(operation: Operation, ctx: Context) -> Fix:
     """Computes with the whole tensor, and chooses by the mask."""
-    node = operation.node
-    if not isinstance(node, cst.Subscript):
+    node = subscript_of(operation.node, ctx.module)
+    if node is None:
         raise NotMine
     describer = Describer(operation, scope.statement_of(node, ctx.module))
     mask = mask_of(node, describer)
@@ -62,6 +63,8 @@ class _Masking:
     node: cst.Subscript
     selections: Selections
     conditions: dict[str, None] = field(default_factory=dict)
+    unlike: dict[str, None] = field(default_factory=dict)
+    """Tensors that are not known to have the shape of the mask."""
 
     def fix(self) -> Fix:
         self._follow()
@@ -85,6 +88,10 @@ class _Masking:
                 for node, new in replacements.items()
                 if node is store.statement or not _contains(store.statement, node)
             }
+        if self.unlike:
+            mask = self._code(self.selections.mask)
+            shape = f"`{mask}` has the shape of `{'` and `'.join(self.unlike)}`"
+            self.conditions = {shape: None} | self.conditions
         return conditional_fix(
             f"Choose by `{self._code(self.selections.mask)}` with `{self._code(self._where)}`",
             self.conditions,
@@ -117,28 +124,25 @@ class _Masking:
         raise refused
 
     def _evaluate(self, pointwise: Pointwise) -> None:
+        """One terminal after another; variables on the way may lead to more."""
         for terminal in self.selections.terminals:
             found = pointwise.element(terminal.root)
             if isinstance(terminal, Store):
                 self._check_stored(terminal, found.selected)
-                if terminal.operator is cst.Divide and found.selected:
-                    pointwise.singular = True
-                    if found.value is None or abs(found.value) < 1e-3:
-                        raise Singular("the divisor may be 0 where the mask is false")
-                elif terminal.operator is cst.Multiply and found.selected:
-                    pointwise.singular = True
-                elif terminal.operator not in (
-                    None,
-                    cst.Add,
-                    cst.Subtract,
-                    cst.Multiply,
-                    cst.Divide,
-                ):
-                    raise Withheld(f"`{self._code(terminal.statement)}` has no form for a mask")
-        for value in list(pointwise.definitions):
-            self.selections.follow(value)
-        if len(self.selections.terminals) > len(set(map(id, self.selections.terminals))):
-            raise NotMine
+                self._check_operator(terminal, found, pointwise)
+            while pointwise.found:
+                self.selections.follow(pointwise.found.pop())
+
+    def _check_operator(self, store: Store, value: Element, pointwise: Pointwise) -> None:
+        """`x[mask] /= y[mask]`"""
+        if isinstance(store.statement, cst.Assign):
+            return
+        if store.operator not in (cst.Add, cst.Subtract, cst.Multiply, cst.Divide):
+            raise Withheld(f"`{self._code(store.statement)}` has no form for a mask")
+        if value.selected and store.operator in (cst.Multiply, cst.Divide):
+            pointwise.singular = True
+        if value.selected and store.operator is cst.Divide:
+            pointwise.require_apart_from_zero(value, store.root)
 
     def _check_stored(self, store: Store, selected: bool) -> None:
         if selected or is_number(self.describer, store.root):
@@ -172,9 +176,7 @@ class _Masking:
         mask, own = (described(self.describer, each) for each in (self.selections.mask, tensor))
         if isinstance(mask, Profile) and isinstance(own, Profile) and mask.shape == own.shape:
             return
-        self._require(
-            f"`{self._code(self.selections.mask)}` has the shape of `{self._code(tensor)}`"
-        )
+        self.unlike[self._code(tensor)] = None
 
     def _check_arithmetic(self, store: Store) -> None:
         """In place, whole numbers do not become floating ones."""
@@ -283,10 +285,21 @@ class _Masking:
         if store.operator is None and is_number(self.describer, store.root):
             filled = method(target, "masked_fill_", bare(self.selections.mask), value)
             return cst.Expr(filled, semicolon)
-        chosen = self._chosen(value, target)
+        chosen: cst.BaseExpression = self._chosen(value, target)
         if isinstance(target, cst.Name) and self._is_private(target, store):
+            if self._is_long(store, chosen):
+                chosen = Writer(self.spelling, 1).call(
+                    "where", [each.value for each in cst.ensure_type(chosen, cst.Call).args], 0
+                )
             return cst.Assign([cst.AssignTarget(target)], chosen, semicolon)
         return cst.Expr(method(target, "copy_", chosen), semicolon)
+
+    def _is_long(self, store: Store, new: cst.CSTNode) -> bool:
+        """Whether a line with the new value is too long."""
+        around = ancestors_of(store.statement, self.describer.module)
+        indent = sum(isinstance(each, cst.IndentedBlock) for each in around) * len(INDENT)
+        name = self._code(store.item.value)
+        return indent + len(f"{name} = {self._code(new)}") > LINE_LENGTH
 
     def _is_private(self, target: cst.Name, store: Store) -> bool:
         """Whether nobody else holds the tensor that is written to: it may become another."""

@@ -70,6 +70,8 @@ EVERYWHERE: Mapping[str, Values] = {
 """Functions with a finite derivative at every finite number; the values of some are only of
 the right sign."""
 
+SUMS = frozenset({"sum", "nansum", "mean", "count_nonzero", "any", "all"})
+"""Reductions of a selection that a masked tensor has as well."""
 CASTS = frozenset(
     {"float", "double", "half", "bfloat16", "long", "int", "bool", "short", "type_as", "to"}
 )
@@ -94,7 +96,8 @@ class Pointwise:
     """Evaluates expressions for one guard. `selections` are the places `x[mask]` themselves.
 
     `singular`: some step has not a finite derivative for every input, so that the guard is
-    needed. `dropped` are calls that only reshape a selection.
+    needed. `dropped` are calls that only reshape a selection. `found` are selections, and
+    variables that hold some, whose other uses are to be seen to.
     """
 
     describer: Describer
@@ -103,7 +106,7 @@ class Pointwise:
     guard: float
     singular: bool = False
     dropped: list[cst.Call] = field(default_factory=list)
-    definitions: list[cst.BaseExpression] = field(default_factory=list)
+    found: list[cst.BaseExpression] = field(default_factory=list)
     _depth: int = 0
 
     def element(
@@ -139,14 +142,27 @@ class Pointwise:
         at = scope.statement_of(node, self.describer.module)
         definition = scope.definition_of(name, at, self.describer.module)
         if definition.value is not None and self._selects(definition.value):
-            self.definitions.append(definition.value)
+            self.found.append(definition.value)
             return self.element(definition.value)
         return self._constant(node)
 
     def _selects(self, node: cst.CSTNode) -> bool:
+        """Whether a selection takes part, by a variable or as it is."""
         if isinstance(node, cst.BaseExpression) and self.is_selection(node):
             return True
+        if isinstance(node, cst.Name):
+            at = scope.statement_of(node, self.describer.module)
+            definition = scope.definition_of(node.value, at, self.describer.module)
+            node = definition.value if definition.value is not None else node
+            if isinstance(node, cst.Name):
+                return False
+            return self._selects(node)
         return any(map(self._selects, node.children))
+
+    def _selections_in(self, node: cst.CSTNode) -> list[cst.BaseExpression]:
+        if isinstance(node, cst.BaseExpression) and self.is_selection(node):
+            return [node]
+        return [each for child in node.children for each in self._selections_in(child)]
 
     def _constant(self, node: cst.BaseExpression) -> Element:
         """A number, or a tensor of rank 0."""
@@ -206,6 +222,8 @@ class Pointwise:
         return Element(left.selected or right.selected, _value(pow, left.value, exponent))
 
     def _call(self, node: cst.Call, given: Mapping[str, Element] | None) -> Element:
+        if given is None and not self._selects(node):
+            return self._constant(node)
         function = self.describer.test.value_of(node.func)
         if isinstance(function, Function):
             return self._project_function(node, function, given)
@@ -215,6 +233,9 @@ class Pointwise:
         name, is_method = operator
         if is_method:
             receiver = cst.ensure_type(node.func, cst.Attribute).value
+            if name in SUMS and not node.args and given is None:
+                self.found += self._selections_in(receiver)
+                return Element(False)
             first = self.element(receiver, given)
             if first.selected and name in SAME_ON_A_LINE and given is None:
                 self._require_line(node)
@@ -322,6 +343,9 @@ class Pointwise:
         raise Withheld(f"`{name}` may do more than compute element by element")
 
     # -- helpers ---------------------------------------------------------------------------
+
+    def require_apart_from_zero(self, divisor: Element, node: cst.CSTNode) -> None:
+        self._require(divisor.value is not None and abs(divisor.value) > SMALL, node)
 
     def _require(self, condition: bool, node: cst.CSTNode) -> None:
         if not condition:

@@ -15,9 +15,8 @@ from ..branch_fixes.flow import PLAIN_OPERATORS
 from ..branch_fixes.profile import Describer
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import operator_at, value_at
-from .pointwise import CASTS, SAME_ON_A_LINE
+from .pointwise import CASTS, SAME_ON_A_LINE, SUMS
 
-SUMS = frozenset({"sum", "nansum", "mean", "count_nonzero", "any", "all"})
 COUNTS = frozenset({"numel", "nelement", "size"})
 FAIL_WHEN_EMPTY = frozenset({"max", "min", "amax", "amin", "argmax", "argmin", "aminmax"})
 

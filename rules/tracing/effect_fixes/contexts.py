@@ -17,8 +17,8 @@ from jitlint.analysis.values import (
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
-from .branch_fixes.flow import code_of
-from .branch_fixes.withheld import NotMine, Withheld
+from ..branch_fixes.flow import code_of
+from ..branch_fixes.withheld import NotMine, Withheld
 
 
 def device(operation: Operation, ctx: Context) -> Fix:

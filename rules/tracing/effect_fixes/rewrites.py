@@ -8,9 +8,9 @@ from jitlint.analysis.values import Framework, Tensor
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
-from .branch_fixes.emit import conditional_fix
-from .branch_fixes.flow import code_of
-from .branch_fixes.withheld import NotMine, Withheld
+from ..branch_fixes.emit import conditional_fix
+from ..branch_fixes.flow import code_of
+from ..branch_fixes.withheld import NotMine, Withheld
 
 ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber)
 """Expressions that need no parentheses as an operand of `**`."""
@@ -22,12 +22,17 @@ def power(operation: Operation, ctx: Context) -> Fix:
     if len(call.args) != 2 or any(arg.star or arg.keyword for arg in call.args):
         raise Withheld("`pow` with a modulus has no operator")
     base, exponent = (_operand(argument.value) for argument in call.args)
-    new = cst.BinaryOperation(base, cst.Power(), exponent, lpar=call.lpar, rpar=call.rpar)
+    operator = (
+        HUGGING if all(isinstance(each, SIMPLE) for each in (base, exponent)) else cst.Power()
+    )
+    new = cst.BinaryOperation(base, operator, exponent, lpar=call.lpar, rpar=call.rpar)
     if not call.lpar and not isinstance(_parent(operation, ctx), LOOSE):
         new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return Fix(Safety.SAFE, "Write the operator `**`", {call: new})
 
 
+SIMPLE = (cst.Name, cst.BaseNumber)
+HUGGING = cst.Power(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 LOOSE = (
     *(cst.Arg, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Expr, cst.Element),
     *(cst.Index, cst.DictElement, cst.NamedExpr, cst.FormattedStringExpression),

@@ -19,9 +19,9 @@ from jitlint.analysis.values import MISSING, Framework, Source, Static, Tensor
 from jitlint.finding import Fix
 from jitlint.rule import Context
 
-from .branch_fixes.emit import conditional_fix
-from .branch_fixes.flow import code_of
-from .branch_fixes.withheld import Withheld
+from ..branch_fixes.emit import conditional_fix
+from ..branch_fixes.flow import code_of
+from ..branch_fixes.withheld import Withheld
 
 OPERATOR = "torch._higher_order_ops.print"
 METADATA = frozenset({"dtype", "device", "layout"})

@@ -1,0 +1,1 @@
+"""Fixes of trace-side-effect and trace-unsupported-call."""
