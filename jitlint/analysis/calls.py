@@ -494,9 +494,12 @@ LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
 
 def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     """What the standard library returns, as far as it matters: an object, or a number."""
-    operator = frame.machine.torch.standard(name)
+    table = frame.machine.torch
+    operator = table.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
+    if table.bases(name):
+        return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
     if not name.startswith("math."):
@@ -838,6 +841,7 @@ def _observe_method(
 ) -> Operator | None:
     """The row of a method that an object has from one of these classes; the log is told."""
     table = frame.machine.torch
+    classes = [*classes, *(base for cls in classes for base in table.bases(cls))]
     found = (table.standard(f"{cls}.{name}") for cls in classes)
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)

@@ -117,8 +117,8 @@ class Operator:
     @property
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
-        given_tensor = self.with_tensor or self.with_tensor_inside
-        return bool(self.breaks or self.reads or given_tensor or self.varies)
+        in_some_way = self.with_tensor or self.with_tensor_inside or self.input or self.intermediate
+        return bool(self.breaks or self.reads or in_some_way or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""
@@ -289,6 +289,14 @@ class Table:
                 {slot: _operator(f"{operator}({slot})", row) for slot, row in rows.items()}
             )
         return self._numbers[operator]
+
+    def bases(self, dotted: str) -> tuple[str, ...]:
+        """The classes of the table that a class inherits methods from."""
+        return tuple(self._data.get("bases", {}).get(dotted, ()))
+
+    def enters_itself(self, dotted: str) -> bool:
+        """Whether `with` binds the very object of this class that is entered."""
+        return dotted in self._data.get("self_entered", ())
 
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
