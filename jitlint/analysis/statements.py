@@ -15,6 +15,7 @@ from jitlint.analysis.expressions import (
     evaluate,
     evaluate_index,
     evaluate_target_path,
+    iterated,
     observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
@@ -275,10 +276,10 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 
 def _for(frame: Frame, node: cst.For) -> bool:
-    iterated = evaluate(frame, node.iter)
-    if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
-        frame.observe_need(iterated.shape.lost, node.iter)
-    element = element_of(iterated)
+    collection = evaluate(frame, node.iter)
+    if isinstance(collection, Tensor) and collection.shape is not None and collection.shape.lost:
+        frame.observe_need(collection.shape.lost, node.iter)
+    element = iterated(frame, node.iter, collection)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
     for _ in range(_passes(frame)):
