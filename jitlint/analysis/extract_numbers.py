@@ -140,7 +140,9 @@ def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] 
             name: compile_region(region, *_fresh(given), change, fullgraph=fullgraph)
             for name, (change, fullgraph) in MODES.items()
         }
-        if outcomes["computed"].identifier is None:
+        plain = [number, sample.args, sample.kwargs]
+        outcomes["plain"] = compile_region(region, *_fresh(plain), MODES["given"][0])
+        if outcomes["computed"].identifier is None or not outcomes["plain"].clean:
             return None
         row: dict[str, Any] = {"reads": outcomes["computed"].identifier}
         row |= {"given": True} if outcomes["given"].identifier else {}
@@ -166,7 +168,8 @@ def _row_without(subject: Subject, samples: list[Sample]) -> dict[str, Any] | No
             unless = _unless(subject, sample, getattr(sample.copy().run(), "shape", ()))
             is_captured = _compiled(subject, sample, fullgraph=True).clean
             captured = {"captured": True} if is_captured else {}
-            return {"reads": outcome.identifier, **captured, **unless} if unless else None
+            row = {"reads": outcome.identifier, "dynamic_shape": True, **captured, **unless}
+            return row if unless else None
     return None
 
 

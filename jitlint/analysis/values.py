@@ -612,6 +612,9 @@ def _element_shape(shape: Shape | None) -> Shape | None:
     return replace(shape, dims=shape.dims[1:]) if not shape.more else None
 
 
+DATA_SHAPE = Shape((Size.DATA,), more=True)
+DATA_SIZE = Static(source=Source.DATA, read=Read("size"))
+"""A size that depends on data: a symbol in a graph of torch, of which nothing is known."""
 OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
 """The number that a graph does not know when it is traced."""
 

@@ -121,7 +121,10 @@ def _breaks(test: TruthTest, kind: RegionKind, ctx: Context) -> bool:
     if read is not None and read.code == DATA_DEPENDENT:
         return read.node is None or is_asked(read.node, ctx.module)
     # a number that was read is captured as a symbol, and a test of a symbol is refused
-    return kind is RegionKind.EXPORT or (test.fullgraph and not (read is not None and read.given))
+    if kind is RegionKind.EXPORT:
+        return True
+    is_given = read is not None and read.given
+    return test.fullgraph and not is_given and not _is_rewritten_assert(test)
 
 
 def _is_rewritten_assert(test: TruthTest) -> bool:
