@@ -493,6 +493,7 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     _observe_index(frame, node, container, index)
     if frame.runs_once:
         once.by_environment(frame, container, node)
+        once.by_key(frame, container, index[0], node)
     match container:
         case Tensor():
             item = _tensor_item(container, index)

@@ -133,6 +133,8 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
         observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     if frame.records:
         once.by_item(frame, target, container, value)
+    elif frame.region is None and isinstance(container, Dict):
+        once.note_item_store(frame, target)
     path = evaluate_target_path(target.value)
     if path is None:
         return
