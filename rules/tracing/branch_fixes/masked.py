@@ -22,8 +22,7 @@ def masked(test: TruthTest, ctx: Context) -> Fix:
     branch = asking(test)
     if not isinstance(branch, cst.If) or branch.orelse is not None:
         raise NotMine
-    store = only_statement(branch.body)
-    target, index, mask = _mask(store, test)
+    store, target, index, mask = _mask(only_statement(branch.body), test)
     place = place_of(test, ctx)
     if isinstance(place.parent(branch), cst.If):
         raise Withheld("the branch that writes into tensors is an `elif`: make it an `if`")
@@ -64,8 +63,8 @@ FIXERS: tuple[Callable[[TruthTest, Context], Fix], ...] = (masked,)
 
 def _mask(
     store: cst.BaseSmallStatement | None, test: TruthTest
-) -> tuple[cst.Subscript, cst.Index, cst.BaseExpression]:
-    """Of `x[mask] = number`: what is written to, its index, and the mask."""
+) -> tuple[cst.Assign, cst.Subscript, cst.Index, cst.BaseExpression]:
+    """Of `x[mask] = number`: itself, what is written to, its index, and the mask."""
     match store:
         case cst.Assign(
             targets=[cst.AssignTarget(target=cst.Subscript(slice=[element]) as target)],
@@ -76,7 +75,7 @@ def _mask(
             is_mask = isinstance(value, Tensor) and value.is_bool and not value.maybe
             holder = test.value_of(target.value)
             if is_mask and isinstance(holder, Tensor) and isinstance(test.value_of(number), Static):
-                return target, element.slice, mask
+                return store, target, element.slice, mask
     raise NotMine
 
 
