@@ -6,7 +6,7 @@ import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis.observations import TruthTest
-from jitlint.analysis.values import External, ExternalMethod, Static, Tensor
+from jitlint.analysis.values import External, ExternalMethod, Optional, Static, Tensor
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
@@ -14,6 +14,7 @@ from .arms import parenthesized
 from .flow import asking, code_of, comments_in, only_statement, place_of
 from .predicate import hazards_in, is_tensor_test, predicate
 from .profile import Describer, plain
+from .pure import require_computed
 from .withheld import NotMine, Withheld
 
 
@@ -33,7 +34,7 @@ def masked(test: TruthTest, ctx: Context) -> Fix:
     if condition.bindings:
         raise Withheld("the middle of the chained comparison is costly: assign it before")
     rests = [
-        f"no gradient needs `{plain(code_of(target.value))}`",
+        *_of_the_tensor(test, target.value),
         *_failures(describer, mask, branch.test),
         *condition.conditions,
     ]
@@ -74,6 +75,8 @@ def _mask(
             value = test.value_of(mask)
             is_mask = isinstance(value, Tensor) and value.is_bool and not value.maybe
             holder = test.value_of(target.value)
+            if isinstance(holder, Optional):
+                holder = holder.value
             if is_mask and isinstance(holder, Tensor) and isinstance(test.value_of(number), Static):
                 return store, target, element.slice, mask
     raise NotMine
@@ -91,9 +94,21 @@ def _asks_for_any(test: TruthTest, node: cst.BaseExpression, mask: cst.BaseExpre
     return False
 
 
+def _of_the_tensor(test: TruthTest, node: cst.BaseExpression) -> Iterator[str]:
+    name = plain(code_of(node))
+    yield f"no gradient needs `{name}`"
+    if isinstance(test.value_of(node), Optional):
+        yield f"`{name}` is not None"
+
+
 def _failures(
     describer: Describer, mask: cst.BaseExpression, tested: cst.BaseExpression
 ) -> Iterator[str]:
     """What the mask may fail of, even where it is not computed today."""
-    hazards = describer.describe(mask).hazards - hazards_in(describer, tested)
+    try:
+        hazards = describer.describe(mask).hazards - hazards_in(describer, tested)
+    except Withheld:
+        require_computed(describer.test, mask)
+        yield f"`{code_of(mask)}` never fails"
+        return
     yield from sorted({each.condition or f"`{each.code}` never fails" for each in hazards})
