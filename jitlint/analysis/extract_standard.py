@@ -336,8 +336,7 @@ def measure(subject: Subject) -> Found | None:
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
-    plain = [text for text in texts if "iter(" not in text]
-    breaks = {"breaks": _common_break(subject, spread(plain, SAMPLES))}
+    breaks = {"breaks": _common_break(subject, spread(_without_iterators(texts), SAMPLES))}
     if breaks["breaks"] is None:
         for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
             texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
@@ -349,6 +348,11 @@ def measure(subject: Subject) -> Found | None:
             if captured:
                 entry[CAPTURED[field]] = True
     return found
+
+
+def _without_iterators(texts: list[str]) -> list[str]:
+    """An iterator that was made outside breaks by itself: nothing follows from such a call."""
+    return [] if "iter(" in "".join(texts[:1]) else [text for text in texts if "iter(" not in text]
 
 
 def _common_break(
