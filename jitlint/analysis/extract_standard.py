@@ -104,7 +104,6 @@ LEFT_ALONE: dict[str, tuple[str, ...]] = {
         r"asyncio\.(open|start)_\w+",
         r"torch\.hub\..*",
     ),
-    "goes on with what a program made, in the region or not": (r"builtins\.(next|anext)",),
     "touches memory": (r"ctypes\.(string_at|wstring_at|mem\w+|cast|py_object)",),
 }
 """Names that are not called, and why."""
