@@ -75,7 +75,8 @@ def breaking_region(operation: Operation) -> Region | None:
         return operation.default_mode
     if operation.captured or not (operation.code or operation.use is Use.NUMBER):
         return None
-    return operation.regions.get(RegionKind.COMPILE) or operation.regions.get(RegionKind.EXPORT)
+    compiled = operation.regions.get(RegionKind.COMPILE) if operation.fullgraph else None
+    return compiled or operation.regions.get(RegionKind.EXPORT)
 
 
 def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:
