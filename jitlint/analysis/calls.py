@@ -305,7 +305,9 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             tensor = Tensor(**traits_of(arguments.all()))
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
-            return Static(source=Source.DATA, read=Read(name, operator.reads or ""))
+            tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
+            read = Read(name, operator.reads or "", given=all(map(_is_given, tensors)))
+            return Static(source=Source.DATA, read=read)
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -313,6 +315,11 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
         case Returns.NONE:
             return NONE
     return UNKNOWN
+
+
+def _is_given(tensor: Tensor) -> bool:
+    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
+    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -487,9 +494,12 @@ LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
 
 def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     """What the standard library returns, as far as it matters: an object, or a number."""
-    operator = frame.machine.torch.standard(name)
+    table = frame.machine.torch
+    operator = table.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
+    if table.bases(name):
+        return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
     if not name.startswith("math."):
@@ -831,6 +841,7 @@ def _observe_method(
 ) -> Operator | None:
     """The row of a method that an object has from one of these classes; the log is told."""
     table = frame.machine.torch
+    classes = [*classes, *(base for cls in classes for base in table.bases(cls))]
     found = (table.standard(f"{cls}.{name}") for cls in classes)
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)
@@ -938,7 +949,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124"))
+        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=_is_given(value)))
     if not isinstance(value, Static):
         return STATIC
     if is_constant(value) and isinstance(value.const, bool | int | float):

@@ -425,7 +425,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
     entered = evaluate(frame, node.func) if isinstance(node, cst.Call) else context
     if isinstance(entered, External | ExternalInstance):
         row = frame.machine.torch.context(entered.name)
-        if row is not None and not isinstance(node, cst.Call):
+        is_made_here = isinstance(node, cst.Name) and node.value in frame.variables
+        if row is not None and not (isinstance(node, cst.Call) or is_made_here):
             row = replace(row, breaks=row.held)
         frame.observe_operation(node, row, Use.CONTEXT)
         if frame.tracer:

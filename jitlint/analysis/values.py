@@ -69,12 +69,14 @@ class Framework(enum.Enum):
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
     graph break that the read causes ("" where it causes none). `loss`: a size was read of a
-    shape that this call has lost; `node` is the call that reads."""
+    shape that this call has lost; `node` is the call that reads. `given`: the tensor is an
+    input of the region, whose number the compiler may guard on instead of making a symbol."""
 
     operator: str
     code: str = ""
     loss: "Loss | None" = None
     node: "cst.CSTNode | None" = field(default=None, compare=False)
+    given: bool = False
 
 
 class Size(enum.Enum):

@@ -121,7 +121,7 @@ def _breaks(test: TruthTest, kind: RegionKind, ctx: Context) -> bool:
     if read is not None and read.code == DATA_DEPENDENT:
         return read.node is None or is_asked(read.node, ctx.module)
     # a number that was read is captured as a symbol, and a test of a symbol is refused
-    return kind is RegionKind.EXPORT or test.fullgraph
+    return kind is RegionKind.EXPORT or (test.fullgraph and not (read is not None and read.given))
 
 
 def _is_rewritten_assert(test: TruthTest) -> bool:

@@ -228,13 +228,14 @@ WITHHELD = {
     "a function of unknown effects": (
         """
         def helper(x):
+            print("called")
             return x + 1
 
         @torch.compile
         def f(x):
             return helper(x) if x.sum() > 0 else x * 2
         """,
-        "calls `helper`, which may have effects",
+        'in `helper`, which an arm calls, `print("called")` may have an effect',
     ),
     "a product, whose gradient looks at the data": (
         """

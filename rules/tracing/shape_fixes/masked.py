@@ -1,6 +1,6 @@
 """`x[mask]` that goes into a masked store or a sum becomes `torch.where`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from jitlint.rule import Context
 
 from ..branch_fixes.arms import bare, parenthesized
 from ..branch_fixes.dtypes import NOTHING
+from ..branch_fixes.effects import writes_in_place
 from ..branch_fixes.emit import INDENT, LINE_LENGTH, Writer, conditional_fix
 from ..branch_fixes.profile import Describer, Profile
 from ..branch_fixes.uses import VALUES, use_of
@@ -22,9 +23,10 @@ from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import described, kept, value_at
 from ..read_fixes.promotion import Category
 from ..read_fixes.rewriting import Edits, method
+from .counting import with_argument
 from .indexing import subscript_of
 from .pointwise import Element, Pointwise, Singular
-from .selection import Reduction, Selections, Store, is_number, mask_of, store_of
+from .selection import Loss, Reduction, Selections, Store, is_number, mask_of, store_of
 
 GUARDS = (1, 0, 2)
 """Numbers for the operands where the mask is false; the first that does is taken."""
@@ -70,16 +72,23 @@ class _Masking:
         self._follow()
         pointwise = self._pointwise()
         self._check_mask()
+        pointwise.singular = pointwise.singular or self._may_change()
         edits = Edits(self.describer.module)
         for call in pointwise.dropped:
             edits.add(call, _receiver)
         for node in pointwise.selections:
             assert isinstance(node, cst.Subscript)
             self._check_shape(node.value)
+            if pointwise.singular and self._is_bool(node.value):
+                raise Withheld(f"`{self._code(node.value)}` is bool, and has no number to spare")
             edits.add(node, self._whole(pointwise))
         for terminal in self.selections.terminals:
             if isinstance(terminal, Reduction):
                 self._reduce(terminal, edits)
+            elif isinstance(terminal, Loss):
+                self._lose(terminal, edits)
+                if terminal.by_rows:
+                    self._check_rows(terminal)
         replacements: dict[cst.CSTNode, Replacement] = dict(self._stores(edits, pointwise))
         replacements |= edits.replacements()
         for store in self._stored:
@@ -126,6 +135,9 @@ class _Masking:
     def _evaluate(self, pointwise: Pointwise) -> None:
         """One terminal after another; variables on the way may lead to more."""
         for terminal in self.selections.terminals:
+            if isinstance(terminal, Loss):
+                self._check_loss(terminal, pointwise)
+                continue
             found = pointwise.element(terminal.root)
             if isinstance(terminal, Store):
                 self._check_stored(terminal, found.selected)
@@ -143,6 +155,18 @@ class _Masking:
             pointwise.singular = True
         if value.selected and store.operator is cst.Divide:
             pointwise.require_apart_from_zero(value, store.root)
+
+    def _check_loss(self, loss: Loss, pointwise: Pointwise) -> None:
+        """Where the mask is false, both operands are 0, and the loss is."""
+        if loss.by_rows:
+            if not all(map(self.selections.is_selection, loss.operands)):
+                raise Withheld(f"`{self._code(loss.call)}` is not given selections as they are")
+            return
+        if not all(pointwise.element(each).selected for each in loss.operands):
+            raise Withheld(f"`{self._code(loss.call)}` has an operand that the mask did not select")
+        if pointwise.guard != 0:
+            raise Singular("both operands of a loss have to be 0 where the mask is false")
+        pointwise.singular = True
 
     def _check_stored(self, store: Store, selected: bool) -> None:
         if selected or is_number(self.describer, store.root):
@@ -172,11 +196,24 @@ class _Masking:
         if any(place is not places[0] for place in places):
             raise Withheld(f"`{mask.value}` has another value where the selection is used")
 
+    def _may_change(self) -> bool:
+        """Whether a variable holds a selection, and tensors are written into: a selection is a
+        copy, and the whole tensor is not."""
+        function = scope.function_of(self.node, self.describer.module)
+        several = len(self.selections.statements) > 1
+        return several and (function is None or writes_in_place(function))
+
     def _check_shape(self, tensor: cst.BaseExpression) -> None:
         mask, own = (described(self.describer, each) for each in (self.selections.mask, tensor))
         if isinstance(mask, Profile) and isinstance(own, Profile) and mask.shape == own.shape:
             return
         self.unlike[self._code(tensor)] = None
+
+    def _check_rows(self, loss: Loss) -> None:
+        classes = cst.ensure_type(loss.operands[1], cst.Subscript).value
+        self._check_shape(classes)
+        if kept(self.describer, classes).category(NOTHING) is not Category.WHOLE:
+            self._require(f"`{self._code(classes)}` holds indices of classes")
 
     def _check_arithmetic(self, store: Store) -> None:
         """In place, whole numbers do not become floating ones."""
@@ -186,6 +223,9 @@ class _Masking:
             target = kept(self.describer, store.item.value)
             if target.category(NOTHING) is not Category.FLOATING:
                 self._require(f"`{target.code}` is floating")
+
+    def _is_bool(self, tensor: cst.BaseExpression) -> bool:
+        return kept(self.describer, tensor).category(NOTHING) is Category.BOOL
 
     def _require(self, *conditions: str) -> None:
         self.conditions.update(dict.fromkeys(conditions))
@@ -235,6 +275,51 @@ class _Masking:
             return parenthesized(result) if is_operand else result
 
         edits.add(terminal.node, reduced)
+
+    def _lose(self, loss: Loss, edits: Edits) -> None:
+        self._require(ORDER)
+        if loss.by_rows:
+            edits.add(loss.call, lambda new: self._lost_rows(loss))
+            return
+        for node in loss.operands:
+            if not self.selections.is_selection(node):
+                edits.add(node, lambda new: self._chosen(new, cst.Integer("0")))
+        is_operand = isinstance(parents_of(self.describer.module)[loss.call], OPERATIONS)
+
+        def lost(new: cst.BaseExpression) -> cst.BaseExpression:
+            call = cst.ensure_type(new, cst.Call)
+            is_sum = self._is_sum(loss.option("reduction"))
+            if is_sum:
+                return call
+            total = call.with_changes(args=_with_sum(call.args))
+            count = method(parenthesized(self.selections.mask), "sum")
+            mean = cst.BinaryOperation(total, cst.Divide(), count)
+            return parenthesized(mean) if is_operand else mean
+
+        edits.add(loss.call, lost)
+
+    def _is_sum(self, reduction: cst.BaseExpression | None) -> bool:
+        value = None if reduction is None else self.operation.value_of(reduction)
+        return isinstance(value, Static) and value.const == "sum"
+
+    def _lost_rows(self, loss: Loss) -> cst.Call:
+        """`cross_entropy(scores[mask], classes[mask])` leaves out classes of -100 itself."""
+        scores, classes = (cst.ensure_type(each, cst.Subscript).value for each in loss.operands)
+        left_out = loss.option("ignore_index") or cst.parse_expression("-100")
+        inverse = cst.UnaryOperation(cst.BitInvert(), parenthesized(self.selections.mask))
+        last = cst.parse_expression("-1")
+        column = method(parenthesized(self.selections.mask), "unsqueeze", last)
+        finite = cst.Call(
+            self._where, [cst.Arg(each) for each in (column, bare(scores), cst.Integer("0"))]
+        )
+        rows = method(finite, "flatten", cst.Integer("0"), cst.parse_expression("-2"))
+        kept_classes = method(parenthesized(classes), "masked_fill", inverse, left_out)
+        first, second, *rest = loss.call.args
+        arguments = [
+            first.with_changes(value=rows),
+            second.with_changes(value=method(kept_classes, "flatten")),
+        ]
+        return loss.call.with_changes(args=[*arguments, *rest])
 
     def _reduced(
         self,
@@ -345,6 +430,21 @@ def _is_masked(read: cst.Name, describer: Describer) -> bool:
     """`x[mask]` is a copy, or a store."""
     parent = parents_of(describer.module)[read]
     return isinstance(parent, cst.Subscript) and mask_of(parent, describer) is not None
+
+
+def _with_sum(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    """The arguments of a loss with `reduction="sum"`."""
+    kept_ones = [e for e in arguments if e.keyword is None or e.keyword.value != "reduction"]
+    if len(kept_ones) < len(arguments):
+        return [
+            each
+            if each.keyword is None or each.keyword.value != "reduction"
+            else each.with_changes(value=cst.SimpleString('"sum"'))
+            for each in arguments
+        ]
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    new = cst.Arg(cst.SimpleString('"sum"'), keyword=cst.Name("reduction"), equal=equal)
+    return with_argument(arguments, new)
 
 
 def _receiver(new: cst.BaseExpression) -> cst.BaseExpression:
