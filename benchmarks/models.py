@@ -199,17 +199,16 @@ class Bench:
     def judged(
         self, old: Mapping[Run, Measured], offered: Mapping[Key, tuple[Run, ...]]
     ) -> tuple[list[Row], list[Proof]]:
-        """Applies what runs, takes back what is to blame, and says what is left."""
+        """Applies all fixes, takes back what is to blame, and says what is left."""
         offers = self.fixed(()).offers
-        idle = [key for key, runs in offered.items() if not runs]
         blamed: dict[Key, str] = {}
-        new = self.after(idle, {run for runs in offered.values() for run in runs})
-        while found := self._blamed(old, new, offered, [*idle, *blamed]):
+        new = self.after((), {run for runs in offered.values() for run in runs})
+        while found := self._blamed(old, new, offers, blamed):
             blamed |= found
-            stale = {run for key in found for run in offered[key]}
-            new |= self.after([*idle, *blamed], stale)
+            files = {offers[key].file for key in found}
+            new |= self.after([*blamed], {run for run in new if files & old[run].lines.keys()})
         proofs = [
-            Proof(offers[key], verdict(key, idle, blamed), runs, blamed.get(key, ""))
+            Proof(offers[key], verdict(runs, key in blamed), runs, blamed.get(key, ""))
             for key, runs in offered.items()
         ]
         rows = [
@@ -229,10 +228,14 @@ class Bench:
         self,
         old: Mapping[Run, Measured],
         new: Mapping[Run, Measured],
-        offered: Mapping[Key, tuple[Run, ...]],
-        refused: Sequence[Key],
+        offers: Mapping[Key, Offer],
+        refused: Collection[Key],
     ) -> dict[Key, str]:
-        """The fixes that make a run differ, each with the run and the difference."""
+        """The fixes that make a run differ, each with the run and the difference.
+
+        Suspects are all those in files that the run passes through: what a fix adds to a
+        module is run where the module is loaded.
+        """
         blamed: dict[Key, str] = {}
         for run in new:
             detail = unlike(old[run], new[run])
@@ -240,10 +243,14 @@ class Bench:
                 continue
             say(self.library, f"{' '.join(run)} differs: {detail}")
             gone = {*refused, *blamed}
-            suspects = [key for key in offered if run in offered[key] and key not in gone]
+            suspects = [
+                key
+                for key, offer in offers.items()
+                if offer.file in old[run].lines and key not in gone
+            ]
 
             def differs(chosen: Sequence[Key], run: Run = run) -> bool:
-                others = [key for key in offered if key not in chosen]
+                others = [key for key in offers if key not in chosen]
                 return unlike(old[run], self.after(others, [run])[run]) is not None
 
             guilty = culprits(suspects, differs)
@@ -263,10 +270,10 @@ class Bench:
         return {run: seen[run] for run in runs}
 
 
-def verdict(key: Key, idle: Sequence[Key], blamed: Mapping[Key, str]) -> Verdict:
-    if key in blamed:
+def verdict(runs: Sequence[Run], is_blamed: bool) -> Verdict:
+    if is_blamed:
         return Verdict.REFUTED
-    return Verdict.NOT_RUN if key in idle else Verdict.VERIFIED
+    return Verdict.VERIFIED if runs else Verdict.NOT_RUN
 
 
 def last_line(text: str) -> str:

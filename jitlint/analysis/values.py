@@ -69,12 +69,14 @@ class Framework(enum.Enum):
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
     graph break that the read causes ("" where it causes none). `loss`: a size was read of a
-    shape that this call has lost; `node` is the call that reads."""
+    shape that this call has lost; `node` is the call that reads. `given`: the tensor is an
+    input of the region, whose number the compiler may guard on instead of making a symbol."""
 
     operator: str
     code: str = ""
     loss: "Loss | None" = None
     node: "cst.CSTNode | None" = field(default=None, compare=False)
+    given: bool = False
 
 
 class Size(enum.Enum):
@@ -610,6 +612,9 @@ def _element_shape(shape: Shape | None) -> Shape | None:
     return replace(shape, dims=shape.dims[1:]) if not shape.more else None
 
 
+DATA_SHAPE = Shape((Size.DATA,), more=True)
+DATA_SIZE = Static(source=Source.DATA, read=Read("size"))
+"""A size that depends on data: a symbol in a graph of torch, of which nothing is known."""
 OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
 """The number that a graph does not know when it is traced."""
 

@@ -2,6 +2,7 @@
 
 import collections.abc
 import dataclasses
+import enum
 import itertools
 import types
 import typing
@@ -109,7 +110,7 @@ def shapes(hints: Hints, has_weights: bool) -> list[Shape]:
     channels = dict.fromkeys((*hints.sizes[:4], 3, 1))
     images = [Shape((None, size, 8, 8)) for size in channels]
     fixed = [Shape((size,)) for size in hints.sizes]
-    numbers = [Shape(()), Shape((None,), "int"), Shape((None, 5), "int"), Shape((None,), "bool")]
+    numbers = [Shape((None,), "int"), Shape((None, 5), "int"), Shape((None,), "bool")]
     first = [*rows, *sequences, *flat] if has_weights else [*flat, *rows, *sequences]
     return [*first, *images, *fixed, *numbers]
 
@@ -126,16 +127,21 @@ SCALARS: Mapping[type, tuple[Any, ...]] = {
 STRINGS = ("abc", "")
 
 
+class Untyped(enum.Enum):
+    """What a parameter without a type may be."""
+
+    ANYTHING = enum.auto()
+    TENSOR = enum.auto()
+    NO_TENSOR = enum.auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """What the parameters of one callable can be given, with tensors of one shape.
-
-    `plain`: what has no type is no tensor, as in a constructor.
-    """
+    """What the parameters of one callable can be given, with tensors of one shape."""
 
     hints: Hints
     tensors: Tensors
-    plain: bool = False
+    untyped: Untyped = Untyped.ANYTHING
 
     def choices(self, parameter: Parameter, shape: Shape) -> list[Choice]:
         default = parameter.default
@@ -233,8 +239,11 @@ class Chooser:
         """Of a parameter without a type: a tensor, else a number, a string or a list."""
         make = self.tensors.maker(EMPTY)
         assert make is not None
-        if not self.plain:
+        if self.untyped is not Untyped.NO_TENSOR:
             yield Choice(TENSOR, _drawn(make, shape), shape)
+            yield Choice("number", _drawn(make, Shape(())))
+        if self.untyped is Untyped.TENSOR:
+            return
         pair = [[_drawn(make, shape)]] * 2
         kinds: dict[str, list[Make]] = {
             "int": list(map(_constant, SCALARS[int])),

@@ -14,6 +14,7 @@ from jitlint.verify.derive.candidates import (
     Hints,
     Shape,
     Tensors,
+    Untyped,
     shapes,
 )
 from jitlint.verify.derive.signatures import Parameter, parameters_of
@@ -38,7 +39,7 @@ def plain_trials(function: Callable[..., Any], tensors: Tensors) -> Iterator[Tri
     parameters = parameters_of(function, function)
     yield Trial((), {})
     if parameters:
-        chooser = Chooser(Hints.of(function, {}, ()), tensors, plain=True)
+        chooser = Chooser(Hints.of(function, {}, ()), tensors, Untyped.NO_TENSOR)
         yield from (trial for trial, _ in trials(parameters, chooser))
         chooser = Chooser(chooser.hints, tensors)
         yield from (trial for trial, chosen in trials(parameters, chooser, has_weights=True))
