@@ -110,7 +110,7 @@ def sizes_of_random() -> dict[str, dict[str, Any]]:
         function = getattr(numpy.random, name, None)
         text = (getattr(function, "__doc__", "") or "").strip().partition(")")[0]
         parameters = [part.partition("=")[0].strip() for part in text.partition("(")[2].split(",")]
-        if name.startswith("_") or "size" not in parameters:
+        if function is None or name.startswith("_") or "size" not in parameters:
             continue
         given = next((g for g in RANDOM if _works(function, g)), None)
         if given is None:
