@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import libcst as cst
+from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
@@ -65,6 +66,7 @@ class _Masking:
     node: cst.Subscript
     selections: Selections
     conditions: dict[str, None] = field(default_factory=dict)
+    by_rows: bool = False
     unlike: dict[str, None] = field(default_factory=dict)
     """Tensors that are not known to have the shape of the mask."""
 
@@ -72,6 +74,7 @@ class _Masking:
         self._follow()
         pointwise = self._pointwise()
         self._check_mask()
+        self._check_layers(pointwise)
         pointwise.singular = pointwise.singular or self._may_change()
         edits = Edits(self.describer.module)
         for call in pointwise.dropped:
@@ -97,7 +100,7 @@ class _Masking:
                 for node, new in replacements.items()
                 if node is store.statement or not _contains(store.statement, node)
             }
-        if self.unlike:
+        if self.unlike and not self.by_rows:
             mask = self._code(self.selections.mask)
             shape = f"`{mask}` has the shape of `{'` and `'.join(self.unlike)}`"
             self.conditions = {shape: None} | self.conditions
@@ -196,6 +199,14 @@ class _Masking:
         if any(place is not places[0] for place in places):
             raise Withheld(f"`{mask.value}` has another value where the selection is used")
 
+    def _check_layers(self, pointwise: Pointwise) -> None:
+        """Layers are given all rows: then each must be computed from its own."""
+        self.by_rows = bool(pointwise.layers)
+        if self.by_rows and len(self._stored) < len(self.selections.terminals):
+            raise Withheld(f"`{self._code(pointwise.layers[0].func)}` may mix what is selected")
+        for layer in dict.fromkeys(self._code(each.func) for each in pointwise.layers):
+            self._require(f"`{layer}` treats every row alone and draws no random numbers")
+
     def _may_change(self) -> bool:
         """Whether a variable holds a selection, and tensors are written into: a selection is a
         copy, and the whole tensor is not."""
@@ -240,8 +251,21 @@ class _Masking:
     def _where(self) -> cst.BaseExpression:
         return self.spelling.of("where")
 
-    def _chosen(self, value: cst.BaseExpression, other: cst.BaseExpression) -> cst.Call:
-        arguments = (bare(self.selections.mask), bare(value), bare(other))
+    def _chosen(
+        self,
+        value: cst.BaseExpression,
+        other: cst.BaseExpression,
+        like: cst.BaseExpression | None = None,
+    ) -> cst.Call:
+        """`torch.where`; of rows, the mask gets the dimensions of `like`."""
+        mask = bare(self.selections.mask)
+        if self.by_rows and like is not None:
+            mask = parse_template_expression(
+                "{mask}.reshape({mask}.shape + (1,) * ({like}.ndim - {mask}.ndim))",
+                mask=parenthesized(self.selections.mask),
+                like=parenthesized(like),
+            )
+        arguments = (mask, bare(value), bare(other))
         return cst.Call(self._where, [cst.Arg(each.deep_clone()) for each in arguments])
 
     def _whole(self, pointwise: Pointwise) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
@@ -249,7 +273,7 @@ class _Masking:
             tensor = cst.ensure_type(new, cst.Subscript).value
             if not pointwise.singular:
                 return parenthesized(tensor)
-            return self._chosen(tensor, cst.Integer(str(pointwise.guard)))
+            return self._chosen(tensor, cst.Integer(str(pointwise.guard)), tensor)
 
         return whole
 
@@ -360,17 +384,16 @@ class _Masking:
         assert isinstance(value, cst.BaseExpression)
         if store.operator is not None:
             self._check_arithmetic(store)
-            own = (
-                self._chosen(target, cst.Integer(str(pointwise.guard)))
-                if pointwise.singular
-                else target
-            )
+            guard = cst.Integer(str(pointwise.guard))
+            is_linear = store.operator in (cst.Add, cst.Subtract)
+            is_plain = is_linear or not pointwise.singular
+            own = target if is_plain else self._chosen(target, guard, target)
             value = cst.BinaryOperation(own, store.operator(), parenthesized(value))
         semicolon = store.statement.semicolon
         if store.operator is None and is_number(self.describer, store.root):
             filled = method(target, "masked_fill_", bare(self.selections.mask), value)
             return cst.Expr(filled, semicolon)
-        chosen: cst.BaseExpression = self._chosen(value, target)
+        chosen: cst.BaseExpression = self._chosen(value, target, target)
         if isinstance(target, cst.Name) and self._is_private(target, store):
             if self._is_long(store, chosen):
                 chosen = Writer(self.spelling, 1).call(
@@ -406,24 +429,22 @@ class _Masking:
 def _reads_before(
     statement: cst.CSTNode, name: str, function: cst.CSTNode, describer: Describer
 ) -> list[cst.Name]:
-    """Reads of a variable, but for stores into it: in a loop also those behind the statement."""
+    """Reads of a variable up to a statement, or to the end of the loops around it; but for
+    selections and stores by a mask."""
     place = scope.statement_of(statement, describer.module)
-    found: list[cst.Name] = []
-    for read in scope.reads(function):
-        if scope.statement_of(read, describer.module) is place and not _in_loop(place, describer):
+    for node in ancestors_of(place, describer.module):
+        if node is function:
             break
+        if isinstance(node, cst.For | cst.While):
+            place = node
+    found: list[cst.Name] = []
+    last = 0
+    for read in scope.reads(function):
         if read.value == name and not _is_masked(read, describer):
             found.append(read)
-    return found
-
-
-def _in_loop(statement: cst.CSTNode, describer: Describer) -> bool:
-    for node in ancestors_of(statement, describer.module):
-        if isinstance(node, cst.FunctionDef | cst.Lambda):
-            return False
-        if isinstance(node, cst.For | cst.While):
-            return True
-    return False
+        if _contains(place, read):
+            last = len(found)
+    return found[:last]
 
 
 def _is_masked(read: cst.Name, describer: Describer) -> bool:
