@@ -158,6 +158,9 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "torch.nn.Module.get_parameter": ("'weight'",),
     "torch.nn.Module.get_submodule": ("''",),
     "torch.nn.Module.register_forward_hook": ("function",),
+    "torch.nn.GRU": ("2, 2",),
+    "torch.nn.LSTM": ("2, 2",),
+    "torch.nn.RNN": ("2, 2",),
     "torch.nn.utils.clip_grad_norm_": ("[weight], 1.0",),
     "torch.nn.utils.clip_grad_value_": ("[weight], 1.0",),
     "torch.Generator.manual_seed": ("2",),
@@ -308,6 +311,8 @@ def plain_calls(name: str, function: Any, *, of_torch: bool = False) -> Iterator
     few = (*TORCH[:4], *FEW) if of_torch else FEW
     for count in _counts(function):
         pool = first if count < 3 else few if count == 3 else few[:4]
+        if count > 2:
+            yield from (", ".join([token] * count) for token in first)
         for tokens in itertools.product(pool, repeat=count):
             yield ", ".join(tokens)
 
