@@ -49,13 +49,18 @@ class Supplement:
         """Of each version, the missed methods of scripted Modules besides `forward`."""
         wanted = {(place.line, place.name) for place in missed}
         names = [
-            (index, name)
-            for index, entry in enumerate(self.versions[0].entries)
+            (entry.names, name)
+            for entry in self.versions[0].entries
             for name, method in _exported_methods(entry)
             if (inspect.unwrap(method).__code__.co_firstlineno, name) in wanted
         ]
         return [
-            [_method_entry(version.entries[index], name) for index, name in names]
+            [
+                _method_entry(entry, name)
+                for entry in version.entries
+                for name, _ in _exported_methods(entry)
+                if (entry.names, name) in names
+            ]
             for version in self.versions
         ]
 
