@@ -18,6 +18,7 @@ from jitlint.analysis.values import (
     Tensor,
 )
 
+from ..read_fixes.comparisons import without_reads
 from .arms import bare, parenthesized
 from .hazards import Hazard, conditions_for
 from .profile import Describer, Number, Profile
@@ -129,6 +130,7 @@ class _Builder:
     def _leaf(self, node: cst.BaseExpression) -> cst.BaseExpression:
         if isinstance(node, cst.NamedExpr):
             raise Withheld("the test assigns a variable: assign it before the test")
+        node = without_reads(node, self.describer)
         if isinstance(node, cst.Comparison):
             return self._comparison(node)
         if isinstance(node, cst.Call):
