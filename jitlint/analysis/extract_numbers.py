@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE
+from jitlint.analysis.extract_numpy import sizes_of_random
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_stubs import Overload, Parameter
@@ -62,7 +63,8 @@ def numbers() -> dict[str, dict[str, dict[str, Any]]]:
     """The rows of each slot at which a compiler stops, by operator."""
     subjects = [*functions(), *methods()]
     asking = [subject for subject in subjects if any(True for _ in slots_of(subject))]
-    return {subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows}
+    found = {subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows}
+    return found | sizes_of_random()
 
 
 def slots_of(subject: Subject) -> Iterator[Slot]:
@@ -140,7 +142,9 @@ def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] 
             name: compile_region(region, *_fresh(given), change, fullgraph=fullgraph)
             for name, (change, fullgraph) in MODES.items()
         }
-        if outcomes["computed"].identifier is None:
+        plain = [number, sample.args, sample.kwargs]
+        outcomes["plain"] = compile_region(region, *_fresh(plain), MODES["given"][0])
+        if outcomes["computed"].identifier is None or not outcomes["plain"].clean:
             return None
         row: dict[str, Any] = {"reads": outcomes["computed"].identifier}
         row |= {"given": True} if outcomes["given"].identifier else {}
@@ -166,7 +170,8 @@ def _row_without(subject: Subject, samples: list[Sample]) -> dict[str, Any] | No
             unless = _unless(subject, sample, getattr(sample.copy().run(), "shape", ()))
             is_captured = _compiled(subject, sample, fullgraph=True).clean
             captured = {"captured": True} if is_captured else {}
-            return {"reads": outcome.identifier, **captured, **unless} if unless else None
+            row = {"reads": outcome.identifier, "dynamic_shape": True, **captured, **unless}
+            return row if unless else None
     return None
 
 

@@ -129,6 +129,7 @@ class Use(enum.Enum):
     CONVERSION = "conversion"
     FORMAT = "format"
     INDEX = "index"
+    BOUND = "bound"
     CONTEXT = "context"
     STORE = "store"
     HIDDEN = "hidden"

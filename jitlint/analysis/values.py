@@ -134,6 +134,13 @@ class Unknown(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Batch(Unknown):
+    """What a loader yields, or a part of it: nothing but its origin is known."""
+
+    loader: Loss
+
+
+@dataclass(frozen=True, slots=True)
 class Static(Value):
     """A Python value that a tracer treats as a constant or as a symbol.
 
@@ -586,6 +593,8 @@ def element_of(value: Value) -> Value:
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
             return element
+        case Batch():
+            return value
         case Static():
             return Static(source=value.source)
         case ExternalInstance(children=children) if children:
@@ -612,6 +621,9 @@ def _element_shape(shape: Shape | None) -> Shape | None:
     return replace(shape, dims=shape.dims[1:]) if not shape.more else None
 
 
+DATA_SHAPE = Shape((Size.DATA,), more=True)
+DATA_SIZE = Static(source=Source.DATA, read=Read("size"))
+"""A size that depends on data: a symbol in a graph of torch, of which nothing is known."""
 OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
 """The number that a graph does not know when it is traced."""
 

@@ -5,6 +5,7 @@ import io
 import random
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -136,7 +137,7 @@ def observe(
         except (Exception, SystemExit) as error:
             failure, details = _failure(error), _details(error)
         printed = text.getvalue()
-        messages = "".join(warned)
+    messages = "".join(warned)
     random_state = _random_state()
     returned = flatten(output, "output")
     aliases = _aliases(output, leaves, target) | _replaced((args, kwargs), leaves)
@@ -200,8 +201,8 @@ def _all_differences(
     yield Aspect.MUTATION, _state_difference(old.state_after, new.state_after, slack)
     yield Aspect.MUTATION, flat_difference(old.settings, new.settings)
     yield Aspect.PRINTED, _text_difference(old.printed, new.printed)
-    if not compiled:
-        yield Aspect.PRINTED, _text_difference(old.warned, new.warned)
+    compare = _lost if compiled else _text_difference
+    yield Aspect.PRINTED, compare(old.warned, new.warned)
     yield Aspect.RANDOM, _random_difference(old, new, compiled)
 
 
@@ -235,6 +236,12 @@ def _text_difference(old: str, new: str) -> str | None:
     return None if old == new else f"{old[:120]!r} became {new[:120]!r}"
 
 
+def _lost(old: str, new: str) -> str | None:
+    """What a compiler drops; it may add warnings of its own."""
+    lost = Counter(old.splitlines()) - Counter(new.splitlines())
+    return f"the warning {min(lost)[:120]!r} is lost" if lost else None
+
+
 def _random_difference(old: Outcome, new: Outcome, compiled: bool) -> str | None:
     names = ("torch", "CUDA", "random", "numpy")
     for name, before, after in zip(names, old.random_state, new.random_state, strict=True):
@@ -266,7 +273,7 @@ def _warnings(recorded: bool) -> Iterator[list[str]]:
     """The warnings that the code under test issues itself.
 
     Those of the frameworks come and go with the operation that is used. A compiler would
-    trace into the recorder, so that it is left out there.
+    trace into the recorder, so that it is left out there, and all warnings are kept.
     """
     found: list[str] = []
     original = warnings.warn
@@ -278,10 +285,11 @@ def _warnings(recorded: bool) -> Iterator[list[str]]:
             found.append(f"{kind.__name__}: {message}\n")
         original(message, category, *args, **options)
 
-    with warnings.catch_warnings(record=True):
+    with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
         if not recorded:
             yield found
+            found += (f"{each.category.__name__}: {each.message}\n" for each in issued)
             return
         with mock.patch.object(warnings, "warn", warn):
             yield found

@@ -74,15 +74,21 @@ def _is_mutation(frozen: Frozen) -> bool:
 
 
 def hashes(frozen: Frozen, ctx: Context) -> Iterator[Finding]:
-    """A tensor of a graph as the argument of a function that remembers its results."""
+    """A tensor of a graph as a key: of a dict, or of a function that remembers its results."""
     if frozen.freeze is not Freeze.HASH:
         return
+    is_call = isinstance(frozen.node, cst.Call)
+    what = (
+        f"`{frozen.name}` remembers its results by its arguments" if is_call else "a key of a dict"
+    )
     yield ctx.finding(
         frozen.node,
-        f"`{frozen.name}` remembers its results by its arguments, and a tensor of a graph cannot "
-        "be hashed",
+        f"`{_code(frozen, ctx)}`: {what}, and a tensor of a graph cannot be hashed",
         severity=Severity.ERROR,
         region=recorded_in(frozen),
-        no_fix_reason="call the function without its cache: a graph computes it once for each "
-        "run anyway",
+        no_fix_reason=UNCACHED if is_call else LOOKED_UP,
     )
+
+
+UNCACHED = "call the function without its cache: a graph computes it once for each run anyway"
+LOOKED_UP = "put the values into a tensor and use `tf.gather`, or into a `tf.lookup` table"

@@ -47,17 +47,33 @@ class TraceBranch(Rule):
     or `torch.cond(x.sum() > 0, lambda: ..., lambda: ..., ())` where an arm is costly, or
     has no finite derivative where it is not taken; `torch._assert_async(test, "message")`
     for a check that raises RuntimeError; a `@torch.jit.script` function under
-    `torch.jit.trace`.
+    `torch.jit.trace`; an operator with an effect for what raises, warns or logs:
+
+        @torch.library.custom_op("mylib::report", mutates_args=())
+        def report(condition: torch.Tensor) -> None:
+            if condition:
+                warnings.warn("no samples")
+
+        @report.register_fake
+        def _(condition): return None
+
+        report.register_effect(torch.library.EffectType.ORDERED)
+
+    A layer that is skipped at random (LayerDrop) keeps its branch: compile the layers, each
+    by `layer.compile()`, rather than the loop around them.
 
     ## Fix safety
     Safe where the test has one element, and both arms are pure, of one shape, dtype and
     stride, depend on the same differentiable values, take every dtype that the test takes,
     and have finite gradients where they are not taken. `torch.cond` is never safe: its
-    gradient has no gradient, and its errors are those of the compiler. Withheld when an arm
-    returns its input itself, mutates, draws random numbers, raises something other than
-    RuntimeError with a constant message, or when the arms disagree in dtype, shape or the
-    inputs that they use (a gradient of None would become zeros). In graphs of TensorFlow
-    builtins, checks and conditional expressions become operators (`tf.maximum`,
+    gradient has no gradient, and its errors are those of the compiler. An operator with an
+    effect is never safe: it takes the types of its arguments from annotations and from the
+    calls that were found, cannot be mapped over (`torch.vmap`), and stands below autograd and
+    autocast; code that asks for those, or multiplies matrices, is left alone. Withheld when
+    an arm returns its input itself, mutates, draws random numbers, calls a layer of the
+    project or a function that does more than compute, or when the arms disagree in dtype,
+    shape or the inputs that they use (a gradient of None would become zeros). In graphs of
+    TensorFlow builtins, checks and conditional expressions become operators (`tf.maximum`,
     `tf.debugging.Assert`, `tf.where`), never safe: in a graph the old code raises, and where
     Python runs it, NaN, equal values and kinds of exceptions may differ.
 
@@ -65,7 +81,12 @@ class TraceBranch(Rule):
     torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain
     `assert tensor`, without a message or with a constant one, does not break; a branch on
     a shape, dtype, device, `is None`, or a flag does not break. `torch.where` changes the
-    gradient to NaN when the arm that is not taken has an infinite derivative.
+    gradient to NaN when the arm that is not taken has an infinite derivative. The backward
+    pass of `torch.cond` computes its arm again with other random numbers: a layer with
+    dropout had right outputs and wrong gradients (eager, aot_eager). Without
+    `register_effect` aot_eager drops an operator whose result nobody uses; with it warnings,
+    logs and exceptions were those of the old code, once per call, in both modes. A graph
+    takes no text that was made of a size which varies: sizes are arguments of the operator.
 
     ## References
     - https://docs.pytorch.org/docs/main/compile/programming_model.graph_breaks_index.html
@@ -121,7 +142,10 @@ def _breaks(test: TruthTest, kind: RegionKind, ctx: Context) -> bool:
     if read is not None and read.code == DATA_DEPENDENT:
         return read.node is None or is_asked(read.node, ctx.module)
     # a number that was read is captured as a symbol, and a test of a symbol is refused
-    return kind is RegionKind.EXPORT or (test.fullgraph and not (read is not None and read.given))
+    if kind is RegionKind.EXPORT:
+        return True
+    is_given = read is not None and read.given
+    return test.fullgraph and not is_given and not _is_rewritten_assert(test)
 
 
 def _is_rewritten_assert(test: TruthTest) -> bool:

@@ -192,6 +192,13 @@ CASES = {
         def f(x, n):
             return table(4)[0] + table(n)  # expect: trace-unsupported-call
     """,
+    "a key": """
+        @tf.function
+        def f(x, kind="a"):
+            table = {"a": 1.0, "b": 2.0}
+            numbers = {1: 0.5, 2: 0.25}
+            return table[kind] * numbers[x]  # expect: trace-unsupported-call
+    """,
     "eager code": """
         def f(x):
             print("loss", float(x))

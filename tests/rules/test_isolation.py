@@ -105,6 +105,41 @@ def test_an_operator_has_a_name_and_arguments_of_its_own(source, parts, rewrite)
     assert [part for part in parts if part not in new] == []
 
 
+REST = {
+    "an else": (
+        """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        raise ValueError("large")
+    else:
+        y = x * 2
+    return y
+""",
+        "    _check_f(x)\n    y = x * 2\n    return y\n",
+    ),
+    "an elif": (
+        """
+@torch.compile
+def f(x, flag: bool = True):
+    if x.max() > 3:
+        raise ValueError("large")
+    elif flag:
+        return x * 2
+    return x * 3
+""",
+        "    _check_f(x)\n    if flag:\n        return x * 2\n    return x * 3\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "part"), REST.values(), ids=REST)
+def test_what_goes_on_stands_behind_the_check(source, part, rewrite):
+    new = rewrite(HEAD + source)
+    assert "custom_op" in new
+    assert part in new
+
+
 KEPT = {
     "it asks for gradients": (
         """

@@ -398,3 +398,36 @@ def test_a_number_that_does_not_reach_the_branch_is_none_of_its_business(tmp_pat
         """,
     )
     assert found.fix_safety is not None
+
+
+def test_a_tensor_in_a_list_that_an_operator_takes_is_not_kept(tmp_path):
+    found = found_in(
+        tmp_path,
+        """
+        @torch.compile
+        def f(x):
+            y = x * 2
+            if x.sum() > 0:
+                y = y - 1
+            return torch.cat([y, x])
+        """,
+    )
+    assert found.fix_safety is not None, found.no_fix_reason
+
+
+def test_a_tensor_in_a_list_that_somebody_takes_is_kept(tmp_path):
+    found = found_in(
+        tmp_path,
+        """
+        kept = []
+
+        @torch.compile
+        def f(x):
+            y = x * 2
+            if x.sum() > 0:
+                y = y - 1
+            kept.extend([y, x])
+            return y.sum()
+        """,
+    )
+    assert found.fix_safety is None, found.fix_title

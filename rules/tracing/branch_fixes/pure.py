@@ -53,6 +53,13 @@ def require_pure(seen: Observation, function: FunctionInfo, call: cst.Call) -> N
         _Purity(0).check_function(frame, function, call)
 
 
+def require_computed(seen: Observation, node: cst.BaseExpression) -> None:
+    """Raises Withheld where an expression of the function may do more than compute."""
+    for moment in seen.moments:
+        frame = replace(moment.frame, variables=dict(moment.variables), silent=1)
+        _Purity(0).check_expression(frame, node)
+
+
 def makes_its_result(function: FunctionInfo) -> bool:
     """Whether every result is that of an operator, so that no argument is handed back."""
     returns = list(_returns(function.node.body))
@@ -96,7 +103,7 @@ class _Purity:
             case cst.BaseSmallStatement():
                 self._check_small(frame, statement)
             case cst.If(test=test, body=body, orelse=orelse):
-                self._check_expression(frame, test)
+                self.check_expression(frame, test)
                 if _may_be_tensor(evaluate(frame, test)):
                     raise Withheld(f"`{code_of(test)}` may ask a tensor for its truth")
                 for block in (body, orelse):
@@ -118,18 +125,18 @@ class _Purity:
             case cst.Assign(targets=targets, value=value):
                 for target in targets:
                     _check_target(target.target)
-                self._check_expression(frame, value)
+                self.check_expression(frame, value)
             case cst.AnnAssign(target=cst.Name(), value=cst.BaseExpression() as value):
-                self._check_expression(frame, value)
+                self.check_expression(frame, value)
             case cst.Return(value=value):
                 if value is not None:
-                    self._check_expression(frame, value)
+                    self.check_expression(frame, value)
             case cst.Raise():
                 return  # behind a test of what is known when the code is traced
             case _ if not isinstance(small, OUT_OF_THE_WAY):
                 raise Withheld(f"`{code_of(small)}` may have an effect")
 
-    def _check_expression(self, frame: Frame, node: cst.CSTNode) -> None:
+    def check_expression(self, frame: Frame, node: cst.CSTNode) -> None:
         if isinstance(node, LEFT_OUT):
             values = [evaluate(frame, each) for each in _operands(node)]
             if not values or any(map(_may_be_tensor, values)):
@@ -145,7 +152,7 @@ class _Purity:
                 if isinstance(index, Tensor) and (index.is_bool or index.dtype is None):
                     raise Withheld(f"the result of `[{code_of(node)}]` may have any size")
         for child in node.children:
-            self._check_expression(frame, child)
+            self.check_expression(frame, child)
 
     def _check_call(self, frame: Frame, call: cst.Call) -> None:
         machine = frame.machine
@@ -154,7 +161,7 @@ class _Purity:
                 return
             case External(name):
                 _check_operator(call, name, machine.torch.function(name))
-            case ExternalMethod(receiver=Tensor(), name=name):
+            case ExternalMethod(receiver=Tensor() | Optional(value=Tensor()), name=name):
                 _check_operator(call, name, machine.torch.method(name))
             case ExternalInstance(name) if name in PURE_LAYERS:
                 return

@@ -63,6 +63,8 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
                 (_use_of_operand(each.operator, each.comparator) for each in parent.comparisons),
                 key=lambda use: use.value,
             )
+        case cst.Element() if (call := _call_with(describer, parent)) is not None:
+            return _use_of_argument(describer, call)
         case cst.Return() | cst.Element() | cst.Tuple():
             return Use.RETURNED if _is_returned(describer, parent) else Use.KEPT
         case cst.Attribute():
@@ -95,6 +97,14 @@ def _is_returned(describer: Describer, node: cst.CSTNode) -> bool:
     while isinstance(node, cst.Element | cst.Tuple):
         node = parents[node]
     return isinstance(node, cst.Return)
+
+
+def _call_with(describer: Describer, element: cst.Element) -> cst.Call | None:
+    """The call that is given the list or tuple: `torch.cat([x, y])`."""
+    parents = parents_of(describer.module)
+    argument = parents[parents[element]]
+    call = parents[argument] if isinstance(argument, cst.Arg) else None
+    return call if isinstance(call, cst.Call) else None
 
 
 def _is_stored(describer: Describer, node: cst.Subscript) -> bool:

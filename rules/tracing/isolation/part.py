@@ -14,7 +14,7 @@ from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
-from ..branch_fixes.flow import Place
+from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
 from .operator import Operator, check_number, is_schema_type
@@ -28,9 +28,8 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The statement around a break as a call of an operator that does the same."""
     place = place_around(seen, ctx)
     before = top_level_before(place, ctx)
-    statement = place.node
-    assert isinstance(statement, cst.BaseStatement)
-    _check_flow(place)
+    statement, rest = _without_rest(place.node, seen)
+    _check_flow(place, statement)
     machine = seen.moments[0].frame.machine
     local = scope.local_names(place.function)
     check_mute([statement], local, Judge(machine, seen.value_of))
@@ -51,7 +50,7 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
         "right if no caller maps over it (torch.vmap)",
         {
             before: cst.FlattenSentinel([before, operator.definition(), *operator.registrations()]),
-            statement: call,
+            place.node: cst.FlattenSentinel([call, *rest]),
         },
         scope.Spelling(seen.module).imports(),
     )
@@ -94,10 +93,40 @@ def check_surroundings(place: Place) -> None:
             raise Withheld("the statement stands in a `try`, which an operator's error may escape")
 
 
-def _check_flow(place: Place) -> None:
+def _without_rest(
+    node: cst.CSTNode, seen: Observation
+) -> tuple[cst.BaseStatement, Sequence[cst.BaseStatement]]:
+    """Of `if bad: raise …` with an `else` the check alone; the rest can stand behind it."""
+    assert isinstance(node, cst.BaseStatement)
+    if not isinstance(node, cst.If) or node.orelse is None or not _raises(node.body):
+        return node, ()
+    if not _contains(node.test, seen.node):
+        return node, ()
+    check = node.with_changes(orelse=None)
+    if isinstance(node.orelse, cst.If):
+        return check, [node.orelse]
+    body = node.orelse.body
+    if not isinstance(body, cst.IndentedBlock) or any(comments_in([body.header, *body.footer])):
+        return node, ()
+    return check, list(body.body)
+
+
+def _raises(suite: cst.BaseSuite) -> bool:
+    last = statements_in(suite)[-1:]
+    return any(
+        isinstance(each, cst.SimpleStatementLine) and isinstance(each.body[-1], cst.Raise)
+        for each in last
+    )
+
+
+def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
+    return node is inner or any(_contains(child, inner) for child in node.children)
+
+
+def _check_flow(place: Place, statement: cst.BaseStatement) -> None:
     check_surroundings(place)
-    _check_leaves(place.node)
-    left = scope.names_written(place.node) & place.read_later()
+    _check_leaves(statement)
+    left = scope.names_written(statement) & place.read_later()
     if left:
         raise Withheld(f"the statement leaves `{sorted(left)[0]}` behind")
 
