@@ -288,6 +288,8 @@ class _Builder:
             case cst.Comparison():
                 operands = [node.left, *(target.comparator for target in node.comparisons)]
                 return all(self._has_rank_0(each) for each in operands)
+            case cst.Call(func=cst.Attribute(attr=cst.Name("double"), value=inner), args=[]):
+                return self._has_rank_0(inner)
         try:
             described = self.describer.describe(node)
         except Withheld:
