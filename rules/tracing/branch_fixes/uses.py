@@ -70,9 +70,9 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
         case cst.Attribute():
             return _use_of_attribute(describer, parent, parents[parent])
         case cst.Arg():
-            call = parents[parent]
-            if isinstance(call, cst.Call):
-                return _use_of_argument(describer, call)
+            around = parents[parent]
+            if isinstance(around, cst.Call):
+                return _use_of_argument(describer, around)
         case cst.Subscript() if not _is_stored(describer, parent):
             return use_of(describer, parent)
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
