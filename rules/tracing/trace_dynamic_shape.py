@@ -45,10 +45,14 @@ class TraceDynamicShape(Rule):
     in default mode too, and `torch._check` tells the compiler what it may rely on.
 
     ## Fix safety
-    Safe where the selected elements are reduced by a sum, a mean or a count, or go back
-    through the same mask, and where the value of what is not selected reaches neither the
-    result nor a gradient. Withheld where the selection itself leaves the function, and where
-    a reduction fails on an empty selection (`max`).
+    A selection by a mask is followed through operators that work element by element, until it
+    is summed up, or stored through the same mask. What the mask leaves out gets a number at
+    which every derivative is finite, since an infinite one times 0 is NaN. Safe where mask and
+    tensors are known to have one shape and nothing is added up in another order; unsafe where
+    that is supposed, where a layer is taken to treat each row alone, and for `bincount`, whose
+    values have to be below `minlength`. Withheld where the selection itself leaves the
+    function, where other code is given it, and where a reduction fails on an empty selection
+    (`max`).
 
     ## Measured
     torch 2.13.0: each line of the fixture breaks in default mode with the id that is

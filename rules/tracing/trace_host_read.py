@@ -44,16 +44,21 @@ class TraceHostRead(Rule):
             return x / x.abs().max().detach()
 
     The tensor in the place of the number: `.item()` cuts the gradient, and `.detach()` keeps
-    that. `x.index_select(0, i.reshape(1)).squeeze(0)` for `x[i]`, `torch.sqrt` for
+    that. `x[i.reshape(1)].squeeze(0)` for `x[i]`, `torch.sqrt` for
     `math.sqrt`, and a function of torch for one of NumPy that is not traced. A read that has
     to stay belongs behind the region: return the tensor, and read it there. Where a symbol
     will do, `torch._dynamo.config.capture_scalar_outputs = True` captures it in default mode
     too, and `torch._check(n >= 0)` tells the compiler what it may rely on.
 
     ## Fix safety
-    Safe where the number goes back into arithmetic with tensors, whose dtype and gradient
-    stay what they were. Withheld where the number is returned, is tested, is formatted, or
-    counts or indexes something in Python.
+    The number is followed through Python's arithmetic and plain variables, and stays a tensor
+    if it ends in arithmetic, comparisons, `where`, `clamp` and the like with tensors; where
+    Python computes with it, it is made float64 as Python's numbers are. Safe where tensor and
+    number have one dtype and come from one tensor. Else the title says what is supposed: that
+    a tensor is floating, has a dimension, is on the same device, that a divisor is not 0.
+    An assertion, an index, and numbers that are made a tensor again are such fixes too; a
+    branch on the number gets the fix of `trace-branch`. Withheld where the number is
+    returned, kept in a container, formatted, a size, or given to other code.
 
     ## Measured
     torch 2.13.0: each line of the fixture breaks in default mode with the id that is

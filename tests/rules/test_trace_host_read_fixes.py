@@ -128,6 +128,14 @@ BODIES = {
         return y
         """,
     ),
+    "a branch chooses between tensors": (
+        """
+        if x.max().item() > 0.3:
+            return x + 1.0
+        return x - 1.0
+        """,
+        "return torch.where(x.max().double() > 0.3, x + 1.0, x - 1.0)",
+    ),
     "an assertion stays one": (
         """
         assert x.argmax().item() < 7
@@ -162,8 +170,8 @@ WITHHELD = {
     "shown": ('return x, f"{x.mean().item():.2f}"', "the number is made text"),
     "compared in Python": (
         """
-        if x.mean().item() > 0:
-            return x + 1
+        while x.mean().item() > 100:
+            x = x / 2
         return x
         """,
         "Python decides by the number",

@@ -18,6 +18,7 @@ from jitlint.analysis.values import (
     Tensor,
 )
 
+from ..read_fixes.comparisons import without_reads
 from .arms import bare, parenthesized
 from .hazards import Hazard, conditions_for
 from .profile import Describer, Number, Profile
@@ -129,6 +130,7 @@ class _Builder:
     def _leaf(self, node: cst.BaseExpression) -> cst.BaseExpression:
         if isinstance(node, cst.NamedExpr):
             raise Withheld("the test assigns a variable: assign it before the test")
+        node = without_reads(node, self.describer)
         if isinstance(node, cst.Comparison):
             return self._comparison(node)
         if isinstance(node, cst.Call):
@@ -286,6 +288,8 @@ class _Builder:
             case cst.Comparison():
                 operands = [node.left, *(target.comparator for target in node.comparisons)]
                 return all(self._has_rank_0(each) for each in operands)
+            case cst.Call(func=cst.Attribute(attr=cst.Name("double"), value=inner), args=[]):
+                return self._has_rank_0(inner)
         try:
             described = self.describer.describe(node)
         except Withheld:

@@ -6,10 +6,11 @@ from jitlint.rule import Context
 
 from ..fixing import Fixer, first_fix
 from ..shape_fixes import indexing, masked
-from . import checks, constructors, scalars
+from . import checks, constructors, decisions, scalars
 
 FIXERS: tuple[Fixer, ...] = (
     *checks.FIXERS,
+    *decisions.FIXERS,
     *constructors.FIXERS,
     *indexing.FIXERS,
     *masked.FIXERS,
