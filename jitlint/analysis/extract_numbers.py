@@ -40,6 +40,8 @@ class Slot:
     floating: bool
     several: bool
     variadic: bool
+    mixed: bool
+    """Some overload wants a tensor there."""
 
     @property
     def keys(self) -> Iterator[str]:
@@ -84,7 +86,8 @@ def slots_of(subject: Subject) -> Iterator[Slot]:
         )
         if integral or floating:
             variadic = any(p.name.startswith("*") for p in parameters)
-            yield Slot(key, integral, floating, several, variadic)
+            mixed = len(texts) < len(parameters)
+            yield Slot(key, integral, floating, several, variadic, mixed)
 
 
 def _declared(subject: Subject) -> Iterator[Overload]:
@@ -145,6 +148,8 @@ def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] 
         plain = [number, sample.args, sample.kwargs]
         outcomes["plain"] = compile_region(region, *_fresh(plain), MODES["given"][0])
         if outcomes["computed"].identifier is None or not outcomes["plain"].clean:
+            return None
+        if slot.mixed and outcomes["computed"].identifier != DYNAMIC_SHAPE:
             return None
         row: dict[str, Any] = {"reads": outcomes["computed"].identifier}
         row |= {"given": True} if outcomes["given"].identifier else {}

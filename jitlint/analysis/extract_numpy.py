@@ -107,7 +107,7 @@ def sizes_of_random() -> dict[str, dict[str, Any]]:
 
     found = {}
     for name in dir(import_or_none("torch._numpy.random")):
-        function = getattr(numpy.random, name, None)
+        function: Any = getattr(numpy.random, name, None)
         text = (getattr(function, "__doc__", "") or "").strip().partition(")")[0]
         parameters = [part.partition("=")[0].strip() for part in text.partition("(")[2].split(",")]
         if function is None or name.startswith("_") or "size" not in parameters:
