@@ -25,6 +25,7 @@ from jitlint.analysis.values import (
     STATIC,
     TENSOR,
     UNKNOWN,
+    Batch,
     BoundMethod,
     Choice,
     Class,
@@ -631,6 +632,8 @@ def call_method(
             return datasets.method(frame, receiver, name, arguments, node)
         case Exported():
             return receiver if name in ("module", "run_decompositions") else UNKNOWN
+        case Batch() if name in KEEPS_MODULE or name in TRAITS:
+            return datasets.of_batch(receiver, _unknown_method(frame, receiver, name, arguments))
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
@@ -703,7 +706,7 @@ def _result_of_method(
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
     if isinstance(result, Tensor) and name in TRAITS:
-        return replace(result, shape=receiver.shape, **TRAITS[name])
+        return replace(result, **TRAITS[name])
     return result
 
 

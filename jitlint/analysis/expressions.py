@@ -22,6 +22,7 @@ from jitlint.analysis.values import (
     STATIC,
     TRUE,
     UNKNOWN,
+    Batch,
     Class,
     Dict,
     ExternalInstance,
@@ -504,6 +505,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
             return _tuple_item(items, index)
         case Sequence(element):
             return container if index[0] is None else element
+        case Batch():
+            return container
         case Dict():
             key = index[0]
             return (

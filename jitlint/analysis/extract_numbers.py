@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE
+from jitlint.analysis.extract_numpy import sizes_of_random
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_stubs import Overload, Parameter
@@ -62,7 +63,8 @@ def numbers() -> dict[str, dict[str, dict[str, Any]]]:
     """The rows of each slot at which a compiler stops, by operator."""
     subjects = [*functions(), *methods()]
     asking = [subject for subject in subjects if any(True for _ in slots_of(subject))]
-    return {subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows}
+    found = {subject.name: rows for subject, rows in in_processes(measure, asking, AT_ONCE) if rows}
+    return found | sizes_of_random()
 
 
 def slots_of(subject: Subject) -> Iterator[Slot]:

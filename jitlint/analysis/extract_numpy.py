@@ -100,6 +100,41 @@ def folds(name: str) -> bool:
     )
 
 
+def sizes_of_random() -> dict[str, dict[str, Any]]:
+    """The rows of the functions of `numpy.random` that break unless a size is given."""
+    import numpy
+    import torch
+
+    found = {}
+    for name in dir(import_or_none("torch._numpy.random")):
+        function = getattr(numpy.random, name, None)
+        text = (getattr(function, "__doc__", "") or "").strip().partition(")")[0]
+        parameters = [part.partition("=")[0].strip() for part in text.partition("(")[2].split(",")]
+        if name.startswith("_") or "size" not in parameters:
+            continue
+        given = next((g for g in RANDOM if _works(function, g)), None)
+        if given is None:
+            continue
+        scalar = compile_region(_conversion(function, given), torch.ones(2))
+        sized = compile_region(lambda x, f=function, g=given: f(*g, size=2), torch.ones(2))
+        if scalar.identifier is not None and sized.clean:
+            unless = ["size", str(parameters.index("size"))]
+            found[f"numpy.random.{name}"] = {"": {"reads": scalar.identifier, "unless": unless}}
+    return found
+
+
+RANDOM: tuple[tuple[Any, ...], ...] = ((), (3,), (1, 3))
+"""Arguments to try; the first that a function takes are used."""
+
+
+def _works(function: Any, arguments: tuple[Any, ...]) -> bool:
+    try:
+        function(*arguments)
+    except Exception:
+        return False
+    return True
+
+
 def _conversion(function: Callable[..., Any], numbers: tuple[Any, ...]) -> Callable[[Any], Any]:
     return lambda x: float(function(*numbers)) * x
 

@@ -264,7 +264,10 @@ class Moment:
 
 
 def _is_asked(value: Value, row: Operator) -> bool:
+    """Whether a place for a number has no number: what may be one is one there."""
     match value:
+        case Tensor(maybe=True):
+            return False
         case Tensor(origin=Origin.GIVEN):
             return row.given
         case Tensor(origin=origin):

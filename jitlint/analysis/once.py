@@ -178,8 +178,11 @@ def outside_of_loop(frame: Frame, iterated: Value) -> frozenset[str]:
 
 
 def by_key(frame: Frame, container: Value, index: Value | None, node: cst.Subscript) -> None:
-    """A tensor is looked up in a dict."""
-    if frame.in_graph and isinstance(container, Dict) and index is not None and _is_symbolic(index):
+    """A tensor is looked up in a dict of numbers; a key of a dict of texts is a text."""
+    if not frame.in_graph or not isinstance(container, Dict) or index is None:
+        return
+    has_texts = any(isinstance(key, str) for key, _ in container.items)
+    if _is_symbolic(index) and container.items and not has_texts:
         _note(frame, node, Freeze.HASH, "a dict")
 
 

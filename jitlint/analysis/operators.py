@@ -90,7 +90,7 @@ def compare(name: str, left: Value, right: Value) -> Value:
         return Static(source=source, read=read)
     if isinstance(left, Instance) or isinstance(right, Instance):
         return UNKNOWN
-    return STATIC if sources else UNKNOWN
+    return STATIC if len(sources) == 2 else UNKNOWN
 
 
 def fold(name: str, left: Static, right: Static) -> Static:

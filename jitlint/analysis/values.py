@@ -134,6 +134,13 @@ class Unknown(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Batch(Unknown):
+    """What a loader yields, or a part of it: nothing but its origin is known."""
+
+    loader: Loss
+
+
+@dataclass(frozen=True, slots=True)
 class Static(Value):
     """A Python value that a tracer treats as a constant or as a symbol.
 
@@ -586,6 +593,8 @@ def element_of(value: Value) -> Value:
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
             return element
+        case Batch():
+            return value
         case Static():
             return Static(source=value.source)
         case ExternalInstance(children=children) if children:

@@ -107,6 +107,15 @@ def test_a_refuted_fix_is_taken_back(judged, toy):
     assert "torch.where(x.sum() > 3" in code
 
 
+def test_equal_code_in_two_places_is_proved_in_both(toy):
+    code = toy.source / "toy" / "code.py"
+    code.write_text(SOURCE.replace("> 3", "> 1"))
+    old = toy.measured(toy.source, ())
+    _, proofs = toy.judged(old, toy.offered(old))
+    found = {proof.offer.line: proof.verdict for proof in proofs}
+    assert found == {6: Verdict.VERIFIED, 12: Verdict.REFUTED, 18: Verdict.NOT_RUN}
+
+
 def test_the_sources_are_left_alone(judged, toy):
     assert (toy.source / "toy" / "code.py").read_text() == SOURCE
 

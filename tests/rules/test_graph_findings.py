@@ -196,7 +196,8 @@ CASES = {
         @tf.function
         def f(x, kind="a"):
             table = {"a": 1.0, "b": 2.0}
-            return table[kind] * table[x]  # expect: trace-unsupported-call
+            numbers = {1: 0.5, 2: 0.25}
+            return table[kind] * numbers[x]  # expect: trace-unsupported-call
     """,
     "eager code": """
         def f(x):
