@@ -183,7 +183,7 @@ WITHHELD = {
 
 
 AS_OPERATORS = (
-    *("another exception", "a computed message", "no message"),
+    *("another exception", "a computed message", "no message", "with an else"),
     "an assert with a computed message",
 )
 """Checks that no assertion in the graph can replace: they become operators with an effect."""

@@ -63,8 +63,8 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
                 (_use_of_operand(each.operator, each.comparator) for each in parent.comparisons),
                 key=lambda use: use.value,
             )
-        case cst.Element() if (call := _call_with(describer, parent)) is not None:
-            return _use_of_argument(describer, call)
+        case cst.Element() if (taker := _call_with(describer, parent)) is not None:
+            return _use_of_argument(describer, taker)
         case cst.Return() | cst.Element() | cst.Tuple():
             return Use.RETURNED if _is_returned(describer, parent) else Use.KEPT
         case cst.Attribute():

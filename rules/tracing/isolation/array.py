@@ -18,7 +18,7 @@ from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
 from ..branch_fixes.withheld import Withheld
-from .operator import BLANK, Operator, is_schema_type
+from .operator import BLANK, EQUAL, Operator, is_schema_type
 from .part import definitions
 from .whole import check_position, function_around
 
@@ -158,8 +158,11 @@ class _Schema:
             value: cst.BaseExpression = cst.Name(each.name.value)
             if each.name.value in self._tuples and not keep:
                 value = cst.Call(cst.Name("tuple"), [cst.Arg(value)])
-            keyword = cst.Name(each.name.value) if each in self._params.kwonly_params else None
-            arguments.append(cst.Arg(value, keyword=keyword))
+            if each in self._params.kwonly_params:
+                keyword = cst.Name(each.name.value)
+                arguments.append(cst.Arg(value, keyword=keyword, equal=EQUAL))
+            else:
+                arguments.append(cst.Arg(value))
         return cst.Call(cst.Name(function), arguments)
 
     def _typed(self, parameter: cst.Param) -> cst.Param:

@@ -23,6 +23,7 @@ LISTS = frozenset(
     }
 )
 NO_SPACE = cst.SimpleWhitespace("")
+EQUAL = cst.AssignEqual(NO_SPACE, NO_SPACE)
 NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
 
@@ -69,7 +70,7 @@ class Operator:
             cst.Arg(
                 cst.Tuple([]),
                 keyword=cst.Name("mutates_args"),
-                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+                equal=EQUAL,
             ),
         ]
         return cst.Decorator(cst.Call(cst.Attribute(library, cst.Name("custom_op")), arguments))
@@ -123,7 +124,7 @@ def _without_annotations(parameters: cst.Parameters) -> cst.Parameters:
 def _equal(default: cst.BaseExpression | None) -> cst.AssignEqual | cst.MaybeSentinel:
     if default is None:
         return cst.MaybeSentinel.DEFAULT
-    return cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return EQUAL
 
 
 def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
