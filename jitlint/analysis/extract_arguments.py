@@ -235,7 +235,9 @@ def _leaf() -> Any:
 def _layer() -> Any:
     import torch
 
-    return torch.nn.Linear(3, 3)
+    layer = torch.nn.Linear(3, 3)
+    layer.load_state_dict({"weight": torch.full((3, 3), 0.5), "bias": torch.ones(3)})
+    return layer
 
 
 def _weight() -> Any:

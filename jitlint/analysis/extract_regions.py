@@ -178,6 +178,7 @@ def _in_child(
     for stream in (0, 1, 2):
         os.dup2(output, stream)
     sys.stdin = io.StringIO("1\n" * 1000)
+    logging.disable(logging.NOTSET)
     for item in items:
         try:
             result = work(item)

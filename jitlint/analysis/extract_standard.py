@@ -26,7 +26,7 @@ import re
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,14 +189,22 @@ class Found:
     """The methods of the result, and whether each belongs to the class."""
 
 
-def standard(known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The section; `known` are functions that are described elsewhere."""
+def standard(
+    known: Iterable[str], only: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The section; `known` are functions that are described elsewhere.
+
+    `only`: the entries of these, which have to be functions and classes.
+    """
     prepare_imports()
     found: dict[str, Found] = {}
     skip = set(known)
-    first = [subject for subject in subjects() if subject.name not in skip]
-    _measure(first, found)
-    _measure(list(method_subjects(found)), found)
+    chosen = [subject for subject in subjects() if subject.name not in skip]
+    if only is None:
+        _measure(chosen, found)
+        _measure(list(method_subjects(found)), found)
+    else:
+        _measure([subject for subject in chosen if subject.name in only], found)
     entries = {name: seen.entry for name, seen in found.items() if seen.entry}
     return {name: {**entry, "source": "measured"} for name, entry in sorted(entries.items())}
 
@@ -458,8 +466,9 @@ def _differ(value: Any, other: Any) -> bool:
         return not torch.equal(value, other)
     if isinstance(value, list | tuple) and len(value) == len(other):
         return any(itertools.starmap(_differ, zip(value, other, strict=True)))
-    comparable = type(value).__eq__ != object.__eq__ and not isinstance(value, dict)
-    return comparable and value == value and value != other
+    if isinstance(value, dict) or not any("__eq__" in vars(c) for c in type(value).__mro__[:-1]):
+        return False
+    return bool(value == value and value != other)
 
 
 def class_name(subject: Subject, value: Any) -> str | None:
@@ -503,10 +512,12 @@ def _roots() -> set[str]:
 
 
 def _places() -> dict[int, str]:
-    """Public names of classes by identity."""
+    """Public names of classes by identity: that of the module that defines it, or the first."""
     found: dict[int, str] = {}
     for module_name in (*LIBRARY, *TORCH):
         for name, value in public(module_name):
-            if isinstance(value, type):
-                found.setdefault(id(value), f"{module_name}.{name}")
+            if isinstance(value, type) and (
+                id(value) not in found or value.__module__ == module_name
+            ):
+                found[id(value)] = f"{module_name}.{name}"
     return found

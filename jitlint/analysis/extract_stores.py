@@ -6,8 +6,8 @@ breaks on an argument of the region as on a tensor made in it, else {"input": id
 
 Section `attribute_breaks`: the same of reading `tensor.attribute`.
 
-Every attribute of a tensor is tried; stores with `VALUES` that work in Python. A store
-breaks where each of those tried does.
+Every attribute of a tensor is tried, on tensors with and without a gradient, and stores with
+`VALUES` that work in Python. "some": it breaks with some of them only.
 """
 
 import inspect
@@ -26,8 +26,8 @@ VALUES: tuple[Callable[[Any], Any], ...] = (
     lambda tensor: lambda *args: None,
 )
 """What is stored, made from the tensor."""
-CASES = 3
-"""How many of those that work in Python are compiled."""
+VALUES_EACH = 2
+"""How many of those that work in Python are stored in each tensor."""
 
 
 def stores() -> dict[str, dict[str, Any]]:
@@ -71,8 +71,11 @@ def _measure_store(name: str) -> dict[str, Any]:
     def store(tensor: Any, value: Any) -> None:
         setattr(tensor, name, value)
 
-    cases = [(make, value) for value in VALUES for make in _tensors() if _runs(store, make, value)]
-    return _entry(store, cases[:CASES])
+    cases = []
+    for make in _tensors():
+        working = [(make, value) for value in VALUES if _runs(store, make, value)]
+        cases += working[:VALUES_EACH]
+    return _entry(store, cases)
 
 
 def _measure_read(name: str) -> dict[str, Any]:
@@ -80,7 +83,7 @@ def _measure_read(name: str) -> dict[str, Any]:
         getattr(tensor, name)
 
     cases = [(make, VALUES[1]) for make in _tensors() if _runs(read, make, VALUES[1])]
-    return _entry(read, cases[:CASES])
+    return _entry(read, cases)
 
 
 def _runs(
@@ -96,28 +99,25 @@ def _runs(
 
 def _entry(act: Callable[[Any, Any], None], cases: list[tuple[Any, Any]]) -> dict[str, Any]:
     found: dict[str, str] = {}
-    captured = []
+    everywhere = True
+    captured = True
     for place in ("input", "intermediate"):
-        outcomes = list(_outcomes(act, cases, place))
-        if outcomes and outcomes[-1].identifier and outcomes[0].identifier:
-            found[place] = outcomes[0].identifier
-            captured += [_compile(act, case, place, True).clean for case in cases]
+        outcomes = [(case, _compile(act, case, place, False)) for case in cases]
+        broken = [(case, outcome.identifier) for case, outcome in outcomes if outcome.identifier]
+        if broken:
+            found[place] = broken[0][1]
+            everywhere &= len(broken) == len(cases)
+            captured &= all(_compile(act, case, place, True).clean for case, _ in broken)
     if not found:
         return {}
     if found.get("input") == found.get("intermediate"):
         found = {"breaks": found["input"]}
-    return {**found, **({"captured": True} if all(captured) else {}), "source": "measured"}
-
-
-def _outcomes(
-    act: Callable[[Any, Any], None], cases: list[tuple[Any, Any]], place: str
-) -> Iterator[Outcome]:
-    """As far as the first case that does not break."""
-    for case in cases:
-        outcome = _compile(act, case, place, False)
-        yield outcome
-        if outcome.identifier is None:
-            return
+    flags = {"some": not everywhere, "captured": captured}
+    return {
+        **found,
+        **{flag: True for flag, is_set in flags.items() if is_set},
+        "source": "measured",
+    }
 
 
 def _compile(

@@ -59,7 +59,7 @@ class Operator:
     reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
     `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
     outside of the region is entered; `input` and `intermediate`: when the attribute is one of
-    an argument of the region, or of a tensor made there.
+    an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `varies`: two calls with equal arguments give
     different values (clocks, random numbers). `effect` is what it does to the world outside
@@ -97,6 +97,7 @@ class Operator:
     held: str | None = None
     input: str | None = None
     intermediate: str | None = None
+    some: bool = False
     captured: bool = False
     varies: bool = False
     effect: str | None = None
