@@ -430,6 +430,8 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     operator = frame.machine.torch.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
+    if frame.machine.torch.bases(name):
+        return ExternalInstance(name)
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(_first(arguments)):

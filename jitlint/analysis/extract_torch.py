@@ -20,6 +20,7 @@ from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
 from jitlint.analysis.extract_effects import (
     added_methods,
+    bases,
     device_constructors,
     hiding,
     hooks,
@@ -57,7 +58,8 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "standard": lambda table: {"standard": standard(table["functions"])},
     "contexts": lambda table: {"contexts": contexts(table["functions"])},
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
-    "objects": lambda table: {"objects": objects(table["standard"])},
+    "objects": lambda table: {"standard": table["standard"] | objects()},
+    "bases": lambda table: {"bases": bases(table["standard"])},
     "effects": lambda table: {"standard": with_effects(table["standard"])},
     "exports": with_exports,
     "tools": lambda table: {"functions": table["functions"] | tools()},

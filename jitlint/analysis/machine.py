@@ -283,6 +283,8 @@ class Machine:
         match receiver:
             case ModuleValue(module):
                 return self.named(f"{module.name}.{name}")
+            case External(dotted) if dotted.partition(".")[0] in STANDARD:
+                return External(f"{dotted}.{name}")
             case External(dotted):
                 return self.named(f"{dotted}.{name}")
             case Instance():

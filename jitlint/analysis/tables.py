@@ -198,12 +198,16 @@ class Table:
         if found is not None:
             return found
         owner, _, method = dotted.rpartition(".")
-        cls = self._data.get("objects", {}).get(owner, owner)
-        return self._operator("standard", f"{cls}.{method}") or self._any_method(cls, method)
+        inherited = (self._operator("standard", f"{base}.{method}") for base in self.bases(owner))
+        return next(filter(None, inherited), None) or self._added_method(owner, method)
 
-    def _any_method(self, cls: str, method: str) -> Operator | None:
+    def _added_method(self, cls: str, method: str) -> Operator | None:
         """What a method does that a library added to a class."""
         return None if method.startswith("_") else self._operator("standard", f"{cls}.*")
+
+    def bases(self, dotted: str) -> tuple[str, ...]:
+        """The classes above a class of the standard library or of torch, as far as they matter."""
+        return tuple(self._data.get("bases", {}).get(dotted, ()))
 
     def context(self, dotted: str) -> Operator | None:
         """What entering a context manager does: by the function that makes it, or its class."""

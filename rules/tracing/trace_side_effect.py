@@ -79,7 +79,7 @@ class TraceSideEffect(Rule):
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT})
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        if operation.code is None or problem_of(operation) is not Problem.SIDE_EFFECT:
+        if problem_of(operation) is not Problem.SIDE_EFFECT:
             return
         region = breaking_region(operation)
         if region is not None:
