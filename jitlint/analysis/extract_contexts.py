@@ -3,13 +3,15 @@
 Section `contexts` of a table: full dotted name -> {"breaks"} of `with name(...):` in a
 region, and {"held"} of `with manager:` where the manager was made outside; "captured" where
 neither breaks with `fullgraph=True`. Only what breaks is listed. Context managers are
-discovered: every public name whose call returns an object that can be entered.
+discovered: classes with `__enter__`, functions that `contextlib` made of generators, and
+functions of which an annotation, the name, or the section `standard` says that they may
+return one. All are called and seen.
 """
 
 import contextlib
 import importlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,30 +93,50 @@ class Manager:
             pass
 
 
-def contexts(known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The section; `known` are functions that return something else."""
+def contexts(standard: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The section; `standard` is that section of the table, as far as it is known."""
     prepare_imports()
     for name in MORE:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    skip = set(known)
-    chosen = [subject for subject in subjects() if subject.name not in skip]
-    found = {subject.name: entry for subject, entry in in_processes(measure, chosen) if entry}
+    makers = {name for name, entry in standard.items() if _can_be_entered(entry.get("instance"))}
+    chosen = [subject for subject in subjects() if subject.name in makers or is_manager(subject)]
+    found = {subject.name: entry for subject, entry in in_processes(measure, chosen, 5) if entry}
     return {name: {**found[name], "source": "measured"} for name in sorted(found)}
+
+
+def _can_be_entered(name: str | None) -> bool:
+    if name is None:
+        return False
+    with contextlib.suppress(Exception):
+        (cls,), _ = evaluate(name)
+        return hasattr(cls, "__enter__")
+    return False
+
+
+def is_manager(subject: Subject) -> bool:
+    value = subject.resolve()
+    if isinstance(value, type):
+        return hasattr(value, "__enter__")
+    code = getattr(value, "__code__", None)
+    returns = str(getattr(value, "__annotations__", {}).get("return", ""))
+    made = code is not None and code.co_filename == contextlib.__file__
+    named = subject.attribute[0].isupper() or "context" in subject.attribute
+    return made or named or "Context" in returns
 
 
 def subjects() -> Iterator[Subject]:
     """Every public function and class that may return a context manager."""
     for module_name in dict.fromkeys((*LIBRARY, *TORCH, *MORE)):
         with contextlib.suppress(ImportError):
-            for name, value in [*public(module_name), *_flags(module_name)]:
+            for name, _ in [*public(module_name), *_flags(module_name)]:
                 dotted = f"{module_name}.{name}"
-                if not left_alone(dotted) and _may_be_entered(value):
+                if not left_alone(dotted):
                     yield Subject(dotted, module_name, name)
     for dotted, owner in RECEIVERS.items():
         (value,), _ = evaluate(owner)
         for name in dir(type(value)):
-            if _may_be_entered(getattr(type(value), name, None)):
+            if not name.startswith("_") and callable(getattr(value, name, None)):
                 yield Subject(f"{dotted}.{name}", owner, name)
 
 
@@ -125,11 +147,6 @@ def _flags(module_name: str) -> Iterator[tuple[str, Any]]:
         value = getattr(module, name, None)
         if callable(value):
             yield name, value
-
-
-def _may_be_entered(value: Any) -> bool:
-    """Classes with `__enter__`; of a function, only calling it tells."""
-    return hasattr(value, "__enter__") if isinstance(value, type) else callable(value)
 
 
 def measure(subject: Subject) -> dict[str, Any]:

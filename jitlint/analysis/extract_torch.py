@@ -54,9 +54,9 @@ from jitlint.analysis.extract_subjects import Subject, aliases, functions, metho
 
 SCHEMA = 1
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "captured": lambda table: captured(table),
+    "breaks": lambda table: breaks(table),
     "standard": lambda table: {"standard": standard(table["functions"])},
-    "contexts": lambda table: {"contexts": contexts(table["functions"])},
+    "contexts": lambda table: {"contexts": contexts(table.get("standard", {}))},
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
     "objects": lambda table: {"standard": table["standard"] | objects()},
     "bases": lambda table: {"bases": bases(table["standard"])},
@@ -92,8 +92,9 @@ def main() -> None:
         return
     path = TABLES / f"torch-{'.'.join(_version().split('.')[:2])}.json"
     if options.sections is None:
-        path.write_text(dump(extract(compiled=not options.no_compile)), encoding="utf-8")
-    for section in SECTIONS if options.sections is None else options.sections:
+        path.write_text(dump(extract(compiled=False)), encoding="utf-8")
+        options.sections = [] if options.no_compile else list(SECTIONS)
+    for section in options.sections:
         replace_section(path, section)
     sizes = {k: len(v) for k, v in json.loads(path.read_text()).items() if hasattr(v, "keys")}
     print(f"{path}: {sizes}", file=sys.stderr)
@@ -271,19 +272,22 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
         entries[name] = _ordered(entry)
 
 
-def captured(table: dict[str, Any]) -> dict[str, Any]:
-    """The operators of a table, of which those that break are compiled again."""
+def breaks(table: dict[str, Any]) -> dict[str, Any]:
+    """The operators of a table, with their breaks measured anew."""
     prefixes = {"functions": "", "methods": "Tensor.", "numpy": ""}
-    names = {
+    entries: dict[str, dict[str, Any]] = {
         prefix + name: table[section][name]
         for section, prefix in prefixes.items()
-        for name, entry in table[section].items()
-        if entry.get("breaks") or entry.get("reads")
+        for name in table[section]
     }
-    for name, (_, is_captured) in measure_breaks(names).items():
-        if is_captured:
-            names[name].update(captured=True, source=names[name].pop("source"))
-    return {section: table[section] for section in prefixes}
+    for entry in entries.values():
+        for field in ("breaks", "reads", "captured"):
+            entry.pop(field, None)
+    add_breaks(entries)
+    return {
+        section: {name: entries[prefix + name] for name in table[section]}
+        for section, prefix in prefixes.items()
+    }
 
 
 def attributes() -> dict[str, str]:
