@@ -22,7 +22,7 @@ from enum import Enum
 from types import FrameType, ModuleType
 from typing import Any
 
-from jitlint.analysis.extract_arguments import plain_calls, time_limit, working
+from jitlint.analysis.extract_arguments import evaluate, plain_calls, time_limit, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_standard import (
     LIBRARY,
@@ -81,6 +81,27 @@ def _makers(standard: dict[str, dict[str, Any]], classes: Iterable[str]) -> dict
     return {cls: name for cls, name in {**made, **own}.items() if cls in set(classes)}
 
 
+def self_entered(standard: dict[str, dict[str, Any]]) -> list[str]:
+    """The section `self_entered`: context managers that `with … as name` binds to `name`."""
+    prepare_imports()
+    makers = _makers(
+        standard, {entry["instance"] for entry in standard.values() if "instance" in entry}
+    )
+    known = {subject.name: subject for subject in subjects()}
+    pairs = [(known[name], cls) for cls, name in makers.items() if name in known]
+    return sorted(cls for (_, cls), is_self in in_processes(_enters_itself, pairs) if is_self)
+
+
+def _enters_itself(pair: tuple[Subject, str]) -> bool:
+    maker, _ = pair
+    made = plain_calls(maker.name, maker.resolve(), of_torch=maker.of_torch)
+    for text in working(made, maker.call, 1):
+        with contextlib.suppress(Exception), time_limit(SECONDS):
+            manager = maker.call(text)
+            return hasattr(type(manager), "__enter__") and manager.__enter__() is manager
+    return False
+
+
 def _effect_of(subject: Subject, wanted: Iterable[str]) -> dict[str, str]:
     effect = _observed(subject)
     return {subject.name: effect} if effect else {}
@@ -101,18 +122,23 @@ def _effects_of_methods(maker: Subject, cls: str, wanted: Iterable[str]) -> dict
 
 
 def _observed(subject: Subject) -> str | None:
-    """The effect of a call that works."""
+    """The effect that every call has."""
     try:
         function = subject.resolve()
     except Exception:
         return None
     _speak()
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
-    for text in texts[:CALLS]:
-        with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
-            effect = effect_of(lambda text=text: subject.call(text))  # type: ignore[misc]
-            if effect:
-                return effect
+    effects = [_effect_of_call(subject, text) for text in texts[:CALLS]]
+    return effects[0] if effects and None not in effects else None
+
+
+def _effect_of_call(subject: Subject, text: str) -> str | None:
+    """The effect of one call, with an owner and arguments that are there already."""
+    function = subject.resolve()
+    args, kwargs = evaluate(text)
+    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
+        return effect_of(lambda: function(*args, **kwargs))
     return None
 
 

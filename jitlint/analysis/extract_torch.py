@@ -26,6 +26,7 @@ from jitlint.analysis.extract_effects import (
     hooks,
     objects,
     requires_grad,
+    self_entered,
     tools,
     with_effects,
     written,
@@ -41,7 +42,7 @@ from jitlint.analysis.extract_kinds import (
     kind_of,
     kind_of_annotation,
 )
-from jitlint.analysis.extract_modules import modules
+from jitlint.analysis.extract_modules import module_breaks, modules
 from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_registry import registry
@@ -60,8 +61,10 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
     "objects": lambda table: {"standard": table["standard"] | objects()},
     "bases": lambda table: {"bases": bases(table["standard"])},
+    "self_entered": lambda table: {"self_entered": self_entered(table["standard"])},
     "effects": lambda table: {"standard": with_effects(table["standard"])},
     "exports": with_exports,
+    "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},

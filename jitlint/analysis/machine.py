@@ -415,6 +415,8 @@ class Machine:
         """What `with context as …` binds."""
         if isinstance(context, Instance):
             return self.call_method(frame, context, "__enter__", ())
+        if isinstance(context, ExternalInstance) and self.torch.enters_itself(context.name):
+            return context
         return context.element if isinstance(context, Sequence) else UNKNOWN
 
     # -- functions -------------------------------------------------------------------------

@@ -205,6 +205,10 @@ class Table:
         """What a method does that a library added to a class."""
         return None if method.startswith("_") else self._operator("standard", f"{cls}.*")
 
+    def enters_itself(self, dotted: str) -> bool:
+        """Whether `with manager as name` binds the manager, an object of this class."""
+        return dotted in self._data.get("self_entered", ())
+
     def bases(self, dotted: str) -> tuple[str, ...]:
         """The classes above a class of the standard library or of torch, as far as they matter."""
         return tuple(self._data.get("bases", {}).get(dotted, ()))

@@ -7,7 +7,7 @@ import libcst as cst
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
 from jitlint.analysis.tables import Table
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import ancestors_of, parents_of
 from jitlint.analysis.values import (
     External,
     Tensor,
@@ -132,21 +132,17 @@ def _after_lines(
 
 def exit_stack(operation: Operation, ctx: Context) -> Fix:
     """`with ExitStack() as s: s.enter_context(a)` is `with a:`"""
-    statement, item = _with_of(operation, ctx)
-    name = item.asname.name if item.asname is not None else None
-    if len(statement.items) != 1 or not isinstance(name, cst.Name):
-        raise Withheld("the `with` statement enters something else as well")
+    statement, name = _stack_of(operation, ctx)
     assert isinstance(statement.body, cst.IndentedBlock)
-    entered, rest = _entered(statement.body.body, name.value)
+    entered, rest = _entered(statement.body.body, name)
     if not entered:
         raise Withheld("nothing enters the stack at once: it depends on what the block does")
     if not rest:
         raise Withheld("the block does nothing but enter the stack")
     function = scope.function_of(statement, ctx.module)
     around = function if function is not None else ctx.module
-    uses = sum(read.value == name.value for read in scope.reads(around))
-    if uses != len(entered):
-        raise Withheld(f"`{name.value}` is used for more than to enter what the block needs")
+    if sum(read.value == name for read in scope.reads(around)) != len(entered):
+        raise Withheld(f"`{name}` is used for more than to enter what the block needs")
     new = statement.with_changes(
         items=[
             each.with_changes(comma=cst.MaybeSentinel.DEFAULT if each is entered[-1] else COMMA)
@@ -155,6 +151,24 @@ def exit_stack(operation: Operation, ctx: Context) -> Fix:
         body=statement.body.with_changes(body=rest),
     )
     return Fix(Safety.SAFE, "Enter it in the `with` statement", {statement: new})
+
+
+def _stack_of(operation: Operation, ctx: Context) -> tuple[cst.With, str]:
+    """The `with` statement that makes the stack, and its name."""
+    match operation.node:
+        case cst.Call(func=cst.Attribute(value=cst.Name(value=name))):
+            pass
+        case _:
+            raise NotMine
+    for parent in ancestors_of(operation.node, ctx.module):
+        match parent:
+            case cst.With(
+                items=[cst.WithItem(asname=cst.AsName(name=cst.Name(value=stack)))],
+                body=cst.IndentedBlock(),
+                asynchronous=None,
+            ) if stack == name:
+                return parent, name
+    raise Withheld(f"`{name}` is not all that a `with` statement enters")
 
 
 COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))

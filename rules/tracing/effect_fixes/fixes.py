@@ -20,7 +20,7 @@ FIXERS: Mapping[str, Fixer] = {
     "copy.deepcopy": rewrites.deep_copy,
     "copy.copy": rewrites.shallow_copy,
     "torch.device": contexts.device,
-    "contextlib.ExitStack": contexts.exit_stack,
+    "contextlib.ExitStack.enter_context": contexts.exit_stack,
 }
 
 SERVED = frozenset({RegionKind.COMPILE, RegionKind.EXPORT})
