@@ -1,13 +1,14 @@
-"""Checks real model libraries: downloads their wheels, runs `jitlint check`, reports figures.
+"""Checks real model libraries, and compares the findings with known break sites.
 
-    python benchmarks/libraries.py                       # timm and transformers
-    python benchmarks/libraries.py kornia==0.9.0         # any other wheel
-    python benchmarks/libraries.py --truth sites.json    # compares with known break sites
+    python benchmarks/libraries.py                             # both truth files in data/
+    python benchmarks/libraries.py benchmarks/data/FILE.json   # one of them, or another
+    python benchmarks/libraries.py --verbose                   # each missed site, each false alarm
 
-The wheels are unpacked side by side in a temporary folder, or in `--folder` to keep them,
-and nothing of them is imported. A truth file holds `{"sites": [{"file", "line", "reason"}]}`
-and, where known, `"clean": {file: [lines]}`: lines that ran without any graph break. Sites
-are compared by statement. Exit status 1 when the check itself fails.
+The wheels are downloaded and unpacked in a temporary folder, or in `--folder` to keep them,
+and nothing of them is imported. A truth file names the `versions` of packages, the
+`entry-points` that their users compile, the `sites` where a graph breaks, and, where they
+are known, the `clean` lines: those that ran in models without any break. Sites and lines are
+compared by statement; notes do not count. Exit status 1 when the check itself fails.
 """
 
 import argparse
@@ -19,97 +20,130 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("timm==1.0.31", "transformers==5.4.0")
+DATA = Path(__file__).parent / "data"
+TRUTH = (DATA / "libraries-torch-2.13.json", DATA / "transformers-torch-2.10.json")
 Place = tuple[str, int]
+Truth = dict[str, Any]
+Found = dict[str, Any]
 
 
 def main() -> None:
     arguments = parse_arguments()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary)
-        names = [unpack(package, folder) for package in arguments.packages]
-        points = arguments.entry_point or names
-        started = time.perf_counter()
-        report = check(folder, points)
-        seconds = time.perf_counter() - started
-        print_summary(report, points, seconds)
-        if arguments.truth is not None:
-            print_comparison(report, json.loads(arguments.truth.read_text()), folder)
+    for path in arguments.truth:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = (arguments.folder or Path(temporary)) / path.stem
+            report_on(path, folder, arguments.verbose)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("packages", nargs="*", default=PACKAGES, metavar="NAME==VERSION")
+    parser.add_argument("truth", nargs="*", type=Path, default=TRUTH, help="known break sites")
     parser.add_argument("--folder", type=Path, help="where to unpack the wheels, and keep them")
-    parser.add_argument("--truth", type=Path, help="known break sites, as JSON")
-    parser.add_argument(
-        "--entry-point",
-        action="append",
-        metavar="PATTERN",
-        help="what users compile, as in `entry-points`; default: each package",
-    )
+    parser.add_argument("--verbose", action="store_true", help="list what was missed")
     return parser.parse_args()
 
 
-def unpack(requirement: str, folder: Path) -> str:
-    """Downloads one wheel with pip unless its package is there; its top-level name."""
-    name = requirement.partition("==")[0].replace("-", "_")
+def read_truth(path: Path) -> Truth:
+    truth: Truth = json.loads(path.read_text())
+    return truth
+
+
+def report_on(path: Path, folder: Path, verbose: bool) -> None:
+    truth = read_truth(path)
+    for name, version in truth["versions"].items():
+        unpack(f"{name}=={version}", folder)
+    started = time.perf_counter()
+    found = check(folder, truth["entry-points"])
+    print(f"{path.name}: {len(found)} findings in {time.perf_counter() - started:.0f} s")
+    count = Counter((each["rule"], each["severity"]) for each in found)
+    for (rule, severity), number in sorted(count.items()):
+        print(f"  {rule} {severity}: {number}")
+    compared = compare(found, truth, Heads(folder))
+    print("\n".join(compared.lines(verbose)))
+
+
+def unpack(requirement: str, folder: Path) -> None:
+    """Downloads one wheel with pip, unless its package is there."""
+    name = requirement.partition("==")[0]
     if not (folder / name).is_dir():
         with tempfile.TemporaryDirectory() as wheels:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             subprocess.run([*command, "--dest", wheels, requirement], check=True)
             (wheel,) = Path(wheels).glob("*.whl")
             zipfile.ZipFile(wheel).extractall(folder)
-    return name
 
 
-def check(folder: Path, points: list[str]) -> dict[str, Any]:
-    """The JSON report of `jitlint check`; exits when the run itself fails."""
+def check(folder: Path, points: Iterable[str]) -> list[Found]:
+    """The findings of `jitlint check`; exits when the run itself fails."""
     configuration = folder / "jitlint.toml"
-    configuration.write_text(f"entry-points = {json.dumps(points)}\n")
+    configuration.write_text(f"entry-points = {json.dumps(list(points))}\n")
     command = [sys.executable, "-m", "jitlint", "check", ".", "--format", "json", "--no-cache"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"jitlint check exits {done.returncode}:\n{done.stderr}")
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+    found: list[Found] = json.loads(done.stdout)["findings"]
+    return found
 
 
-def print_summary(report: dict[str, Any], points: list[str], seconds: float) -> None:
-    summary = report["summary"]
-    print(f"entry points {', '.join(points)}: {seconds:.0f} s")
-    print(f"files {summary['files']}, analysed {summary['analysed']}")
-    count = Counter((each["rule"], each["severity"]) for each in report["findings"])
-    for (rule, severity), number in sorted(count.items()):
-        print(f"  {rule} {severity}: {number}")
-    print(f"fixable {summary['fixable']}")
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Findings against the truth, by statement. `fixable` are hits with a fix on offer."""
+
+    sites: dict[str, tuple[int, int]]
+    hits: int
+    fixable: int
+    missed: tuple[str, ...]
+    false: tuple[Place, ...]
+    clean: int
+
+    def lines(self, verbose: bool) -> list[str]:
+        total = self.hits + len(self.missed)
+        lines = [f"  {hits}/{number} {kind}" for kind, (hits, number) in self.sites.items()]
+        lines.append(f"sites {self.hits}/{total} ({self.hits / total:.0%})")
+        lines.append(f"fix offered at {self.fixable}/{self.hits} of them")
+        if self.clean:
+            lines.append(f"false alarms {len(self.false)} in {self.clean} clean statements")
+        if verbose:
+            lines += [f"missed {site}" for site in self.missed]
+            lines += [f"false alarm {file}:{line}" for file, line in self.false]
+        return lines
 
 
-def print_comparison(report: dict[str, Any], truth: dict[str, Any], folder: Path) -> None:
-    heads = Heads(folder)
-    found = {
-        heads.of(each["path"], each["line"])
-        for each in report["findings"]
-        if each["severity"] != "note"
+def compare(found: Iterable[Found], truth: Truth, heads: "Heads") -> Compared:
+    loud = [each for each in found if each["severity"] != "note"]
+    places = {heads.of(each["path"], each["line"]) for each in loud}
+    fixable = {heads.of(each["path"], each["line"]) for each in loud if each["fix"] is not None}
+    sites = {
+        kind: [heads.of(s["file"], s["line"]) for s in group]
+        for kind, group in by_kind(truth["sites"]).items()
     }
-    for reason, sites in by_reason(truth["sites"]).items():
-        places = [heads.of(site["file"], site["line"]) for site in sites]
-        hits = sum(place in found for place in places)
-        print(f"  {hits}/{len(places)} {reason}")
-    known = {heads.of(site["file"], site["line"]) for site in truth["sites"]}
+    known = {place for group in sites.values() for place in group}
     lines = truth.get("clean", {})
     clean = {heads.of(file, line) for file, numbers in lines.items() for line in numbers} - known
-    if clean:
-        print(f"false alarms {len(clean & found)} in {len(clean)} clean statements")
+    every = [place for group in sites.values() for place in group]
+    return Compared(
+        sites={
+            kind: (sum(p in places for p in group), len(group)) for kind, group in sites.items()
+        },
+        hits=sum(place in places for place in every),
+        fixable=sum(place in fixable for place in every),
+        missed=tuple(f"{file}:{line}" for file, line in every if (file, line) not in places),
+        false=tuple(sorted(clean & places)),
+        clean=len(clean),
+    )
 
 
-def by_reason(sites: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def by_kind(sites: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """By category where the truth tells it, else by the first words of the reason."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for site in sites:
-        groups.setdefault(site["reason"].partition("\n")[0][:70], []).append(site)
+        kind = site.get("category") or site["reason"].partition("\n")[0][:70]
+        groups.setdefault(kind, []).append(site)
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 

@@ -55,6 +55,8 @@ class Plan:
     after: Pass
     withheld: Mapping[Diagnostic, str]
     problems: list[Problem]
+    keys: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+    """By file, what `FileFix.applied` are as fixes that a later plan can refuse."""
 
 
 @dataclass(slots=True)
@@ -69,10 +71,18 @@ class _Refusals:
 
 
 def plan(
-    files: Sequence[Source], settings: Settings, rules: Rules, progress: Progress = stages.silent
+    files: Sequence[Source],
+    settings: Settings,
+    rules: Rules,
+    progress: Progress = stages.silent,
+    *,
+    without: Mapping[Key, str] | None = None,
 ) -> Plan:
-    """The new files, verified if `settings` asks for it. Nothing is written."""
-    refusals = _Refusals()
+    """The new files, verified if `settings` asks for it. Nothing is written.
+
+    `without` are fixes that must not be applied, and why.
+    """
+    refusals = _Refusals(dict(without or {}))
     planner = _Planner(files, settings, rules, refusals, progress)
     result = deep.run(planner.run)
     if not settings.verify:
@@ -223,7 +233,8 @@ class _Planner:
             if current[path].data != change.source.data
         ]
         withheld = self._withheld(result, stuck)
-        return Plan(tuple(fixed), result, withheld, list(problems.values()))
+        keys = {name: tuple(key for key, _ in applied) for name, applied in self.keys.items()}
+        return Plan(tuple(fixed), result, withheld, list(problems.values()), keys)
 
     def each_alone(self, source: Source) -> list[tuple[Key, FileFix]]:
         """The file with each of its own fixes alone."""

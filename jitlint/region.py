@@ -1,7 +1,7 @@
 """Compiled regions: which compiler takes over a function, and from where."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class RegionKind(enum.Enum):
@@ -30,10 +30,12 @@ class Region:
 
     `entry` says where the region was created, as `path:line`. `chain` names the functions
     from the entry (first) to the function that holds a finding (last). `fullgraph`: also
-    of an export that is strict.
+    of an export that is strict. `maker` is the dotted name of the function that created the
+    region, where analysis needs it.
     """
 
     kind: RegionKind
     entry: str
     chain: tuple[str, ...] = ()
     fullgraph: bool = False
+    maker: str = field(default="", compare=False)

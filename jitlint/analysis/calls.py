@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
@@ -40,7 +40,9 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
+    Pinned,
     Read,
     Sequence,
     Source,
@@ -92,6 +94,10 @@ def evaluate_call(frame: Frame, node: cst.Call) -> Value:
     return apply(frame, callee, arguments, node)
 
 
+FOLLOWED = (ModuleValue, External, Class, Instance, Super, Choice, CutOff, Pinned)
+"""Values of which an attribute is a value of its own."""
+
+
 def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     """The function of a call; a method of a plain value stays with its receiver."""
     if not isinstance(node, cst.Attribute):
@@ -102,7 +108,7 @@ def _callee(frame: Frame, node: cst.BaseExpression) -> Value:
     receiver = evaluate(frame, node.value)
     if isinstance(receiver, Optional):
         receiver = receiver.value
-    if isinstance(receiver, ModuleValue | External | Class | Instance | Super | Choice | CutOff):
+    if isinstance(receiver, FOLLOWED):
         return frame.machine.attribute(frame, receiver, node.attr.value)
     return ExternalMethod(receiver, node.attr.value)
 
@@ -133,8 +139,12 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     machine = frame.machine
     match callee:
         case Function(info):
+            if frame.in_graph:
+                once.by_cached(frame, info, arguments.all(), node)
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
+            if info in machine.pinned:
+                datasets.passed_to_pinned(frame, arguments, node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
@@ -145,6 +155,9 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             hidden = f"{by}:module" if is_module else by
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
+        case Pinned(target):
+            datasets.passed_to_pinned(frame, arguments, node)
+            return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
             return UNKNOWN
@@ -364,12 +377,48 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
+    _observe_numbers(frame, name, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
+    if frame.runs_once:
+        once.by_function(frame, name, arguments.all(), node)
+    if frame.tracer:
+        result = freezing.by_function(frame, name, arguments.all(), result, node)
     return _read_by(result, node)
+
+
+def _observe_numbers(
+    frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
+) -> None:
+    """Tell the log of tensors that are given where an operator asks for a number."""
+    rows = frame.machine.torch.numbers(operator)
+    if not rows or frame.region is None:
+        return
+    given = {str(position): value for position, value in enumerate(arguments.positional)}
+    given |= arguments.keywords
+    for slot, row in rows.items():
+        if any(name in given for name in row.unless):
+            continue
+        if slot in given:
+            frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
+        elif not slot:
+            frame.observe_operation(node, row, Use.CALL, arguments.all())
+
+
+def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
+    """The expression at a place of a call; the call, where it cannot be told apart."""
+    if not isinstance(node, cst.Call):
+        return node
+    if not slot.isdigit():
+        named = (a.value for a in node.args if a.keyword is not None and a.keyword.value == slot)
+        return next(named, node)
+    positional = [a for a in node.args if a.keyword is None]
+    index = int(slot) - len(arguments.positional) + len(positional)
+    is_exact = 0 <= index < len(positional) and not any(a.star for a in positional)
+    return positional[index].value if is_exact else node
 
 
 def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | None:
@@ -419,10 +468,18 @@ def _result_of_external(
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
     if name.startswith("numpy."):
+        if operator.folds and (number := _number_of(arguments)) is not None:
+            return number
         result = _of_framework(result, Framework.NUMPY)
+    if name in shapes.LITERALS and isinstance(result, Tensor):
+        return _of_literal(result, _first(arguments))
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
+
+
+LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
+"""The limits of a dtype are numbers."""
 
 
 def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
@@ -430,18 +487,47 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     operator = frame.machine.torch.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
+    made = frame.machine.tracing.instance(name)
+    if made is not None:
+        return ExternalInstance(made)
     if frame.machine.torch.bases(name):
         return ExternalInstance(name)
+    if name in LIMITS:
+        return STATIC
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(_first(arguments)):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
-    numbers = [value for value in arguments.all() if isinstance(value, Static)]
-    if not numbers:
-        return STATIC
+    return _number_of(arguments) or STATIC
+
+
+def _number_of(arguments: Arguments) -> Static | None:
+    """A number that is computed of numbers; None where something else is given."""
+    given = arguments.all()
+    numbers = [value for value in given if isinstance(value, Static)]
+    if not numbers or len(numbers) < len(given) or arguments.rest is not None:
+        return None
     source, read = provenance(*numbers)
     return Static(source=source, read=read)
+
+
+def _of_literal(tensor: Tensor, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+    shape = shapes.shape_of_literal(data)
+    if shape is None or shape.more:
+        return tensor
+    dtype = tensor.dtype
+    if isinstance(data, Static):
+        dtype = dtype or LITERAL_DTYPES.get(type(data.const))
+        is_constant = data.source is not Source.DATA
+        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    rank = len(shape.dims)
+    is_bool = None if dtype is None else dtype == "bool"
+    return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
+
+
+LITERAL_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float32"}
 
 
 def _of_framework(value: Value, framework: Framework) -> Value:
@@ -496,6 +582,8 @@ def call_method(
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
         datasets.trained_on(frame, arguments, node)
+    if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
+        once.by_container(frame, name, arguments.all(), node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
@@ -540,7 +628,13 @@ def _tensor_method(
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
-    return _read_by(_result_of_method(frame, receiver, name, arguments, operator), node)
+    _observe_numbers(frame, f"Tensor.{name}", given, node)
+    result = _result_of_method(frame, receiver, name, arguments, operator)
+    if frame.records:
+        once.by_method(frame, receiver, name, node)
+    if frame.tracer:
+        result = freezing.by_method(frame, name, arguments.all(), result, node)
+    return _read_by(result, node)
 
 
 def _changes_grad(receiver: Tensor, wanted: Value | None) -> bool:
@@ -567,12 +661,18 @@ def _result_of_method(
     if name in ("to", "type"):
         return _cast(receiver, arguments)
     if name in ("numpy", "__array__"):
-        return replace(receiver, framework=Framework.NUMPY, assumed=False, grad=False)
+        return replace(
+            receiver,
+            framework=Framework.NUMPY,
+            assumed=False,
+            grad=False,
+            origin=Origin.COMPUTED,
+        )
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
     if isinstance(result, Tensor) and name in TRAITS:
-        return replace(result, **TRAITS[name])
+        return replace(result, shape=receiver.shape, **TRAITS[name])
     return result
 
 
@@ -588,7 +688,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False)
+    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -725,7 +825,7 @@ def _inherited_method(
 
 def _observe_method(
     frame: Frame,
-    classes: Iterable[str],
+    classes: list[str],
     receiver: Value,
     name: str,
     arguments: Arguments,
@@ -737,6 +837,9 @@ def _observe_method(
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    if frame.runs_once:
+        for cls in classes:
+            once.by_function(frame, f"{cls}.{name}", arguments.all(), node)
     return operator
 
 
@@ -890,9 +993,9 @@ def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.range")
 def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     shapes.used(frame, node, *arguments.positional)
-    for bound in filter(is_tensor, arguments.positional):
-        row = frame.machine.torch.method("__index__")
-        frame.observe_operation(node, row, Use.CONVERSION, (bound,))
+    row = frame.machine.torch.construct("range_of_tensor")
+    for bound in arguments.positional:
+        frame.observe_number(node, row, bound)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest, varies=True))
@@ -938,6 +1041,8 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
         return Tuple(())
     value = arguments.positional[0]
     if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
+        return value
+    if isinstance(value, Dataset | Unknown) and name == "builtins.iter":
         return value
     return Sequence(element_of(value))
 
@@ -987,11 +1092,14 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 
 
 def _observe_frozen_choice(frame: Frame, values: "list[Value]", node: cst.BaseExpression) -> None:
-    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice."""
-    if frame.region is None or frame.region.kind is not RegionKind.TRACE:
+    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice, and
+    TensorFlow has none to make."""
+    if not frame.records:
         return
     for value in values:
-        if is_tensor(value) or (isinstance(value, Static) and value.source is Source.SHAPE):
+        if is_tensor(value) or (
+            frame.tracer and (isinstance(value, Static) and value.source is Source.SHAPE)
+        ):
             frame.observe(node, value, Construct.BUILTIN, node)
             return
 
@@ -1008,7 +1116,7 @@ def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = _first(arguments)
     if is_tensor(value):
-        return value
+        return replace(value, origin=Origin.COMPUTED)
     return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
 
 

@@ -13,7 +13,9 @@ from jitlint.analysis.values import (
     Dataset,
     Framework,
     Loss,
+    Sequence,
     Shape,
+    Size,
     Static,
     Tensor,
     Tuple,
@@ -29,6 +31,7 @@ IN_GRAPH = frozenset({"map", "filter", "interleave", "flat_map", "scan"})
 """Methods that trace the function that they are given (with AutoGraph)."""
 KEEPS = frozenset({"shuffle", "prefetch", "repeat", "take", "skip", "cache", "shard", "filter"})
 BATCHES = frozenset({"batch", "padded_batch"})
+LOADER = "torch.utils.data.DataLoader"
 
 
 TRAINS = frozenset({"fit", "evaluate"})
@@ -45,6 +48,18 @@ def trained_on(frame: Frame, arguments: "Arguments", node: cst.CSTNode) -> None:
             shape = item.shape if isinstance(item, Tensor) else None
             if shape is not None and shape.lost is not None:
                 frame.observe_need(shape.lost, node, in_graph=True)
+
+
+def passed_to_pinned(frame: Frame, arguments: "Arguments", node: cst.CSTNode) -> None:
+    """A program that is made for each size is given a batch that may be a smaller one."""
+    if frame.region is not None:
+        return
+    for value in arguments.all():
+        element = value.element if isinstance(value, Sequence) else value
+        shape = element.shape if isinstance(element, Tensor) else None
+        if shape is not None and shape.lost is not None and shape.lost.operator == LOADER:
+            frame.observe_need(shape.lost, node, in_graph=True)
+            return
 
 
 def method(
@@ -95,6 +110,36 @@ def _batched(element: Value, size: int | None) -> Value:
         return element
     first = shapes.size_of(Static(None) if size is None else Static(size))
     return shapes.with_shape(element, replace(shape, dims=(first, *shape.dims)))
+
+
+@handles("torch.utils.data.TensorDataset")
+def _tensors(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    return Dataset(arguments.positional[0] if arguments.positional else UNKNOWN)
+
+
+@handles(LOADER)
+def _loader(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    """Batches of a loader; the last one is smaller, but where that is known not to be."""
+    if not isinstance(node, cst.Call) or not _may_be_ragged(arguments):
+        return UNKNOWN
+    loss = Loss(node, LOADER, frame.module, frame.function)
+    shape = Shape((Size.VARIES,), more=True, lost=loss)
+    return Dataset(Sequence(Tensor(assumed=True, shape=shape)))
+
+
+def _may_be_ragged(arguments: "Arguments") -> bool:
+    size = arguments.get(1, "batch_size")
+    drops = arguments.get(8, "drop_last")
+    batch = size.const if isinstance(size, Static) and is_constant(size) else None
+    if not isinstance(batch, int) or (drops is not None and drops != Static(False)):
+        return False
+    if arguments.open or "batch_sampler" in arguments.keywords:
+        return False
+    dataset = arguments.get(0, "dataset")
+    items = dataset.element if isinstance(dataset, Dataset) else None
+    dims = items.shape.dims if isinstance(items, Tensor) and items.shape is not None else ()
+    rows = dims[0] if dims else None
+    return batch > 1 and not (isinstance(rows, int) and rows % batch == 0)
 
 
 @handles("tensorflow.data.Dataset.from_generator")

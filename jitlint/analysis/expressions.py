@@ -8,10 +8,10 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
 from jitlint.analysis.observations import Construct, Use
-from jitlint.analysis.operators import binary, compare, provenance
+from jitlint.analysis.operators import binary, compare, leaves_of, provenance
 from jitlint.analysis.values import (
     BOOL_TENSOR,
     FALSE,
@@ -28,6 +28,7 @@ from jitlint.analysis.values import (
     Instance,
     Kernel,
     Optional,
+    Origin,
     Read,
     Sequence,
     Shape,
@@ -162,7 +163,10 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     closure = frame.closure
     if closure is not None and name in closure.variables:
         return closure.variables[name]
-    return frame.machine.global_value(frame.module, name)
+    value = frame.machine.global_value(frame.module, name)
+    if frame.runs_once:
+        once.by_name(frame, node, value)
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -273,7 +277,7 @@ def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
     value = evaluate(frame, node.expression)
     if isinstance(value, Static) and is_constant(value):
         return _negated(node.operator, value)
-    return value
+    return replace(value, origin=Origin.COMPUTED) if is_tensor(value) else value
 
 
 def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
@@ -358,6 +362,8 @@ def _compare_one(
         if not isinstance(operator, cst.Equal | cst.NotEqual):
             shapes.used(frame, node, left, right)
         return STATIC
+    if frame.tracer and (freezing.holds_size(left) or freezing.holds_size(right)):
+        return SHAPE  # a comparison of sizes, or of one
     if _holds_tensors(left) and _holds_tensors(right):
         frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
         return Static(source=Source.DATA, read=Read("=="))
@@ -396,8 +402,13 @@ def _membership(
             return Static(positive)
         if isinstance(container.default, Unknown) and not known:
             return STATIC
+    if frame.tracer and isinstance(needle, Static) and needle.source is not Source.PYTHON:
+        return Static(source=needle.source, read=needle.read)
     if is_tensor(container):
         frame.observe(node, container, Construct.CONTAINS, node)
+        return Static(source=Source.DATA, read=Read("in"))
+    if frame.in_graph and is_tensor(needle) and isinstance(container, Tuple | Sequence):
+        frame.observe(node, needle, Construct.CONTAINS, node)
         return Static(source=Source.DATA, read=Read("in"))
     if _compares_tensors(needle, container):
         if positive:  # Dynamo builds a tensor, and stops where that is tested
@@ -417,15 +428,18 @@ def _compares_tensors(needle: Value, container: Value) -> bool:
 
 
 def _conditional(frame: Frame, node: cst.IfExp) -> Value:
-    decided, when_true, when_false = branch(frame, node.test, Construct.TERNARY, node)
+    test = _test(frame, node.test, Construct.TERNARY, node)
+    decided, when_true, when_false = test.decided, test.when_true, test.when_false
     before = frame.variables
     values: list[Value] = []
-    if decided is not False:
-        frame.variables = when_true
-        values.append(evaluate(frame, node.body))
-    if decided is not True:
-        frame.variables = when_false
-        values.append(evaluate(frame, node.orelse))
+    condition = test.value if decided is None else TRUE
+    with frame.guarded(condition, exempt=_is_training(node.test)):
+        if decided is not False:
+            frame.variables = when_true
+            values.append(evaluate(frame, node.body))
+        if decided is not True:
+            frame.variables = when_false
+            values.append(evaluate(frame, node.orelse))
     frame.variables = before
     return join_all(values)
 
@@ -459,7 +473,12 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
     if is_tensor(receiver):
         row = frame.machine.torch.read(node.attr.value)
         frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
-    return frame.machine.attribute(frame, receiver, node.attr.value)
+        if frame.tracer:
+            return freezing.by_attribute(frame, receiver, node)
+    value = frame.machine.attribute(frame, receiver, node.attr.value)
+    if frame.runs_once:
+        once.by_attribute(frame, receiver, node, value)
+    return value
 
 
 def _subscript(frame: Frame, node: cst.Subscript) -> Value:
@@ -468,6 +487,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     if isinstance(container, Optional):
         container = container.value
     _observe_index(frame, node, container, index)
+    if frame.runs_once:
+        once.by_environment(frame, container, node)
     match container:
         case Tensor():
             item = _tensor_item(container, index)
@@ -504,34 +525,69 @@ def _index(frame: Frame, node: cst.BaseSlice) -> Value | None:
     if isinstance(node, cst.Index):
         return evaluate(frame, node.value)
     if isinstance(node, cst.Slice):
-        for bound in (node.lower, node.upper, node.step):
+        for bound, construct in zip(
+            (node.lower, node.upper, node.step), SLICE_CONSTRUCTS, strict=True
+        ):
             if bound is not None:
-                _observe_number(frame, bound, evaluate(frame, bound))
+                row = frame.machine.torch.construct(construct)
+                frame.observe_number(bound, row, evaluate(frame, bound), Use.INDEX)
     return None
 
 
-def _observe_number(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
-    """Python asks a tensor for a number: a bound of a slice, an index of a list."""
-    if is_tensor(value):
-        row = frame.machine.torch.method("__index__")
-        frame.observe_operation(node, row, Use.CONVERSION, (value,))
+SLICE_CONSTRUCTS = ("slice_from_tensor", "slice_to_tensor", "slice_by_tensor_step")
 
 
 def _observe_index(
     frame: Frame, node: cst.Subscript, container: Value, index: list[Value | None]
 ) -> None:
     """Tell the log of an index that depends on data: a mask of a tensor, a tensor of a list."""
-    if isinstance(container, Tensor) and any(map(_is_mask, index)):
+    if isinstance(container, Tensor):
+        _observe_masks(frame, node, container, index)
+        observe_scalar_indices(frame, node, index, "index_by_scalar", "index_by_scalar_mask")
+        return
+    construct = LOOKUPS.get(type(container))
+    if construct is None:
+        return
+    row = frame.machine.torch.construct(construct)
+    for element, value in zip(node.slice, index, strict=True):
+        if isinstance(element.slice, cst.Index) and value is not None:
+            frame.observe_number(element.slice.value, row, value)
+
+
+LOOKUPS: dict[type[Value], str] = {
+    Tuple: "index_list_by_tensor",
+    Sequence: "index_list_by_tensor",
+    ExternalInstance: "index_list_by_tensor",
+    Dict: "index_dict_by_item",
+}
+"""What Python looks up in by a number."""
+
+
+def _observe_masks(
+    frame: Frame, node: cst.Subscript, container: Tensor, index: list[Value | None]
+) -> None:
+    given = list(leaves_of(value for value in index if value is not None))
+    if any(_is_mask(value) and value.rank != 0 for value in given if is_tensor(value)):
         row = frame.machine.torch.construct("index_by_mask")
-        masks = [value for value in index if value is not None]
-        frame.observe_operation(node, row, Use.INDEX, (container, *masks))
-    elif isinstance(container, Tuple | Sequence | ExternalInstance):
-        for element, value in zip(node.slice, index, strict=True):
-            if isinstance(element.slice, cst.Index) and value is not None:
-                _observe_number(frame, element.slice.value, value)
+        frame.observe_operation(node, row, Use.INDEX, (container, *given))
 
 
-def _is_mask(value: Value | None) -> bool:
+def observe_scalar_indices(
+    frame: Frame,
+    node: cst.Subscript,
+    index: list[Value | None],
+    by_number: str,
+    by_mask: str,
+) -> None:
+    """Tell the log of tensors of rank 0 among the indices of a tensor: they are read."""
+    for element, value in zip(node.slice, index, strict=True):
+        for leaf in leaves_of([] if value is None else [value]):
+            if is_tensor(leaf) and leaf.rank == 0 and isinstance(element.slice, cst.Index):
+                row = frame.machine.torch.construct(by_mask if _is_mask(leaf) else by_number)
+                frame.observe_number(element.slice.value, row, leaf)
+
+
+def _is_mask(value: Value) -> bool:
     return isinstance(value, Tensor) and value.is_bool is True
 
 
@@ -540,7 +596,7 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
     if tensor.rank == 1 and len(index) == 1:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
-    return replace(tensor, rank=rank)
+    return replace(tensor, rank=rank, origin=Origin.COMPUTED)
 
 
 def _item_shape(
@@ -623,7 +679,10 @@ def _enter(frame: Frame, clause: cst.CompFor) -> int | None:
     """Bind the targets of `for … in …`; None, as the number of elements is not followed."""
     from jitlint.analysis.statements import bind
 
-    bind(frame, clause.target, element_of(evaluate(frame, clause.iter)))
+    iterated = evaluate(frame, clause.iter)
+    if frame.tracer:
+        freezing.by_loop(frame, iterated, clause.iter)
+    bind(frame, clause.target, element_of(iterated))
     for condition in clause.ifs:
         _, when_true, _ = branch(frame, condition.test, Construct.COMPREHENSION, clause)
         frame.variables = when_true

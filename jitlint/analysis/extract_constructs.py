@@ -1,10 +1,10 @@
 """Which graph break a construct of the language, or one way to call a function, causes.
 
 Section `constructs` of a table: key -> {"breaks": id, "captured": true where it does not
-break with `fullgraph=True`}. A key is the name of a function of
-`extract_construct_bodies`, whose body is the construct. Only those that break are listed. Every
-tensor is computed in the region, since an input of rank 0 can be read without a break, at
-the price of a guard on its value.
+break with `fullgraph=True`, "given": true where it breaks on inputs of the region too}. A key
+is the name of a function of `extract_construct_bodies`, whose body is the construct. Only
+those that break are listed. Every tensor is computed in the region, since an input of rank 0
+can be read without a break, at the price of a guard on its value.
 """
 
 import inspect
@@ -38,9 +38,12 @@ def _measure(body: tuple[str, Callable[[Any], Any]]) -> dict[str, Any]:
     outcome = compile_region(region_of_result, _input())
     if outcome.identifier is None:
         return {}
-    captured = compile_region(region, _input(), fullgraph=True).clean
-    flag = {"captured": True} if captured else {}
-    return {"breaks": outcome.identifier, **flag, "source": "measured"}
+    entry: dict[str, Any] = {"breaks": outcome.identifier}
+    if compile_region(region, _input(), fullgraph=True).clean:
+        entry["captured"] = True
+    if compile_region(construct, _tensors(_input())).identifier is not None:
+        entry["given"] = True
+    return {**entry, "source": "measured"}
 
 
 def _input() -> Any:

@@ -1,6 +1,7 @@
 """Which functions of NumPy torch.compile traces, and what they return there.
 
-torch implements them in `torch._numpy`; kinds are those of that implementation.
+torch implements some in `torch._numpy`; kinds are those of that implementation. Of the
+others nothing is said but what compiling them does.
 """
 
 import functools
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitlint.analysis.extract_kinds import SCALAR, SIZE, STATIC, TENSOR, TENSORS
+from jitlint.analysis.extract_regions import compile_region
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_subjects import Subject, import_or_none
 
@@ -45,17 +47,18 @@ CALLS = (
     "0, 5, (3,)",
 )
 """Arguments to try: the first that work tell the kind; all that work are compiled."""
+NUMBERS = ("3", "3, 2", "2.5")
+"""Arguments of which a function that works on each element makes a number."""
 SCALES = (1, 0, 2)
 """What the data is multiplied by, to see whether a number depends on it."""
 
 
 def numpy_subjects() -> list[Subject]:
-    """The functions that both NumPy and torch have."""
+    """The public functions of NumPy that an array or a number can be given to."""
     found = []
     for namespace in ("", ".fft", ".linalg", ".random"):
-        ours = import_or_none(f"torch._numpy{namespace}")
         theirs = import_or_none(f"numpy{namespace}")
-        for name in dir(ours) if ours and theirs else ():
+        for name in dir(theirs) if theirs else ():
             function = getattr(theirs, name, None)
             if not name.startswith("_") and callable(function) and not isinstance(function, type):
                 subject = Subject(f"numpy{namespace}.{name}", function, False, [])
@@ -68,8 +71,8 @@ def numpy_entry(name: str) -> dict[str, Any]:
     """What torch's implementation of a function returns, for the first call that works."""
     library = import_or_none("torch._numpy")
     namespace, _, short = name.removeprefix("numpy").rpartition(".")
-    function = getattr(import_or_none(f"torch._numpy{namespace}"), short)
-    for text in CALLS:
+    function: Any = getattr(import_or_none(f"torch._numpy{namespace}"), short, None)
+    for text in CALLS if function is not None else ():
         results = [_call(function, text, library, scale) for scale in SCALES]
         if results[0] is None:
             continue
@@ -78,6 +81,27 @@ def numpy_entry(name: str) -> dict[str, Any]:
             entry["returns"] = None  # a number without a size, an array with one
         return {**entry, "source": "measured"}
     return {"returns": None, "source": "measured"}
+
+
+def folds(name: str) -> bool:
+    """Whether the compiler makes a number of what the function makes of some numbers."""
+    import numpy
+    import torch
+
+    namespace, _, short = name.removeprefix("numpy").rpartition(".")
+    function = getattr(import_or_none(f"numpy{namespace}"), short)
+    given = [
+        _arguments(text, numpy, 1)
+        for text in NUMBERS
+        if isinstance(_call(function, text, numpy, 1), numpy.generic)
+    ]
+    return any(
+        compile_region(_conversion(function, numbers), torch.ones(2)).clean for numbers in given
+    )
+
+
+def _conversion(function: Callable[..., Any], numbers: tuple[Any, ...]) -> Callable[[Any], Any]:
+    return lambda x: float(function(*numbers)) * x
 
 
 def numpy_samples(function: Callable[..., Any]) -> list[Sample]:

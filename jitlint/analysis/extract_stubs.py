@@ -3,7 +3,7 @@
 import ast
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ DIM_NAMES = frozenset({"dim", "dims", "axis"})
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """`name` is "*size" of a parameter that takes any number of arguments."""
+
     name: str
     annotation: str
     required: bool
@@ -104,6 +106,9 @@ def _overload(node: ast.FunctionDef, skip_self: bool) -> Overload:
         _parameter(argument, required=index < len(positional) - optional)
         for index, argument in enumerate(positional)
     ]
+    if node.args.vararg is not None:
+        variadic = _parameter(node.args.vararg, required=False)
+        parameters.append(replace(variadic, name=f"*{variadic.name}"))
     for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
         parameters.append(_parameter(argument, required=default is None, keyword_only=True))
     returns = ast.unparse(node.returns) if node.returns else ""

@@ -80,6 +80,7 @@ def extract() -> dict[str, Any]:
         "attributes": _attributes(tf),
         "modules": modules,
         "tensor_only_methods": [],
+        "eager_only": eager_only(tf),
         "aliases": {name: target for name, target in aliases.items() if target in known},
     }
 
@@ -105,6 +106,19 @@ def _public(module: types.ModuleType, prefix: str, seen: set[int] | None = None)
                 yield from _public(found, dotted, seen)
         elif callable(found):
             yield dotted, found
+
+
+def eager_only(tf: Any) -> list[str]:
+    """Attributes of a tensor with a value that the tensors of a graph do not have."""
+    classes: list[type] = []
+    eager = tf.constant(1.0)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def see(tensor: Any) -> None:
+        classes.append(type(tensor))
+
+    see(eager)
+    return sorted(name for name in set(dir(eager)) - set(dir(classes[0])) if name[0] != "_")
 
 
 # -- functions -----------------------------------------------------------------------------

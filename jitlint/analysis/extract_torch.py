@@ -43,7 +43,8 @@ from jitlint.analysis.extract_kinds import (
     kind_of_annotation,
 )
 from jitlint.analysis.extract_modules import module_breaks, modules
-from jitlint.analysis.extract_numpy import numpy_entry, numpy_subjects
+from jitlint.analysis.extract_numbers import numbers
+from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
@@ -73,6 +74,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
     "constructs": lambda table: {"constructs": constructs()},
+    "numbers": lambda table: {"numbers": numbers()},
     "graph_breaks": lambda table: {"graph_breaks": registry()},
     "skipped": lambda table: {"skipped": skipped()},
 }
@@ -270,6 +272,10 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["may_be_dynamic"] = True
         if captured:
             entry["captured"] = True
+        if entry.get("one_argument", {}).get("dynamic_shape"):
+            entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
+        if name.startswith("numpy.") and not identifier and folds(name):
+            entry["folds"] = True
         if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)

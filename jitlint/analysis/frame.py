@@ -10,11 +10,14 @@ import libcst as cst
 from jitlint.analysis.observations import (
     MAX_MOMENTS,
     Construct,
+    Freeze,
+    Frozen,
     LostShape,
     ProgramCalls,
     SizeUse,
     Use,
 )
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator
 from jitlint.analysis.values import (
     MISSING,
@@ -24,6 +27,7 @@ from jitlint.analysis.values import (
     Function,
     Loss,
     ModuleValue,
+    Origin,
     Source,
     Static,
     Tensor,
@@ -33,10 +37,20 @@ from jitlint.analysis.values import (
     join,
 )
 from jitlint.project.modules import FunctionInfo, Module
-from jitlint.region import GRAPHS, Region
+from jitlint.region import GRAPHS, Region, RegionKind
 
 if TYPE_CHECKING:
     from jitlint.analysis.machine import Machine
+
+JIT_TRACE = "torch.jit.trace"
+MAKE_FX = "torch.fx.experimental.proxy_tensor.make_fx"
+SYMBOLIC_TRACE = "torch.fx.symbolic_trace"
+TRACERS = {name: name for name in (JIT_TRACE, MAKE_FX, SYMBOLIC_TRACE)}
+"""Makers of traces that have a column in the table; all others trace as the first does."""
+
+RECORDED = GRAPHS | {RegionKind.TRACE}
+ONCE = RECORDED | {RegionKind.EXPORT}
+"""What records operators, and torch.export, which runs a program once as well."""
 
 Variables = dict[str, Value]
 """Values of names, and of dotted paths (`self.cache`) where a test or a store says more
@@ -45,10 +59,12 @@ than the class table."""
 
 @dataclass(slots=True)
 class Loop:
-    """The environments that leave the body of a loop early."""
+    """The environments that leave the body of a loop early. `outside` are the variables from
+    before a loop that becomes an operator of a graph."""
 
     breaks: list[Variables] = field(default_factory=list)
     continues: list[Variables] = field(default_factory=list)
+    outside: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -97,6 +113,19 @@ class Frame:
         operation.see(tuple(operands), keywords or {}, self.guards > 0)
         operation.reached(self.region, self.moment())
 
+    def observe_number(
+        self,
+        node: cst.CSTNode,
+        row: Operator | None,
+        value: Value,
+        use: Use = Use.NUMBER,
+    ) -> None:
+        """Tell the log of tensors, and numbers read of tensors, that are used as a number."""
+        if row is not None and self.region is not None:
+            asked = tuple(leaf for leaf in leaves_of((value,)) if _is_asked(leaf, row))
+            if asked:
+                self.observe_operation(node, row, use, asked)
+
     def observe_call(
         self, node: cst.Call, callee: Value, positional: Iterable[Value], keywords: Variables
     ) -> None:
@@ -118,6 +147,34 @@ class Frame:
         compiled.reached(self.region, self.moment())
 
     @property
+    def tracer(self) -> str:
+        """The tracer of torch that runs this code once, to record it; "" if there is none."""
+        if self.region is None or self.region.kind is not RegionKind.TRACE:
+            return ""
+        return TRACERS.get(self.region.maker, JIT_TRACE)
+
+    @property
+    def records(self) -> bool:
+        """Whether this code is run once, to record the operators that it calls."""
+        return self.region is not None and self.region.kind in RECORDED
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether state of Python is read once, and kept."""
+        return self.region is not None and self.region.kind in ONCE
+
+    def observe_frozen(
+        self, node: cst.CSTNode, freeze: Freeze, name: str, outcome: str, value: Value
+    ) -> None:
+        """Tell the log of a value that a trace keeps as it is."""
+        if not self.silent:
+            log, place = self.machine.log, (self.module, self.function)
+            frozen = log.other(
+                Frozen, node, *place, freeze=freeze, name=name, outcome=outcome, value=value
+            )
+            frozen.reached(self.region, self.moment())
+
+    @property
     def in_graph(self) -> bool:
         return self.region is not None and self.region.kind in GRAPHS
 
@@ -130,8 +187,13 @@ class Frame:
     def observe_need(
         self, loss: Loss, needed_by: cst.CSTNode, in_graph: bool | None = None
     ) -> None:
-        """Tell the log that something needs the shape that a call has lost."""
+        """Tell the log that something needs the shape that a call has lost, or that a
+        signature leaves open: that is no fault of the signature's, but of the use."""
         if self.silent or not (self.in_graph if in_graph is None else in_graph):
+            return
+        if loss.is_declared:
+            if isinstance(needed_by, cst.BaseExpression):
+                self.observe_size_use(needed_by)
             return
         log = self.machine.log
         lost = log.other(LostShape, loss.node, loss.module, loss.function, loss=loss)
@@ -199,6 +261,17 @@ class Moment:
 
         frame = replace(self.frame, variables=dict(self.variables), silent=1)
         return evaluate(frame, node)
+
+
+def _is_asked(value: Value, row: Operator) -> bool:
+    match value:
+        case Tensor(origin=Origin.GIVEN):
+            return row.given
+        case Tensor(origin=origin):
+            return origin is Origin.COMPUTED
+        case Static(const=const, source=source):
+            return source is Source.DATA and const is MISSING
+    return False
 
 
 def _is_decided(value: Value) -> bool:

@@ -1,6 +1,7 @@
 """The interpreter's memory: calls, classes, globals and regions across all files."""
 
 import builtins
+import functools
 import sys
 from collections import Counter
 from collections.abc import Sequence as Items
@@ -8,9 +9,11 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from jitlint.analysis import freezing, tables
 from jitlint.analysis import makers as tables_of_makers
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply
+from jitlint.analysis.changes import Changes
 from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import Maker
@@ -41,7 +44,9 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
+    Origin,
     Partial,
+    Pinned,
     Sequence,
     Static,
     StaticShape,
@@ -49,6 +54,7 @@ from jitlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    given,
     is_callable,
     is_constant,
     is_none,
@@ -95,6 +101,7 @@ class RegionRequest:
     module: Module
     function: FunctionInfo | None
     node: cst.CSTNode
+    maker: str = ""
 
 
 class Machine:
@@ -112,9 +119,11 @@ class Machine:
         self.torch = torch
         self.tables = {root: table for table in (torch, *others) for root in table.roots}
         self.graphs: dict[FunctionInfo, tuple[RegionKind, dict[str, Value]]] = {}
+        self.pinned: set[FunctionInfo] = set()
         self.watched = watched
         self.watches_functions = COMPILED_FUNCTION in watched
         self.log = Log()
+        self.changes = Changes()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
@@ -128,6 +137,11 @@ class Machine:
         self.hooks: dict[ClassInfo, str] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
+
+    @functools.cached_property
+    def tracing(self) -> Table:
+        """What the tracers of torch freeze."""
+        return tables.load("tracing", self.torch.version)
 
     def table_of(self, dotted: str) -> Table:
         """The table of the framework that a dotted name belongs to."""
@@ -293,10 +307,12 @@ class Machine:
                 return self._class_attribute(info, name, bound=None)
             case Super(instance, cls):
                 return self._super_attribute(instance, cls, name)
-            case Optional(value) | CutOff(function=value):
+            case Optional(value) | CutOff(function=value) | Pinned(value):
                 return self.attribute(frame, value, name)
             case Choice(options):
                 return join_all([self.attribute(frame, option, name) for option in options])
+            case Tensor() if frame.tracer and freezing.is_metadata(frame, name):
+                return freezing.metadata(name)
             case Tensor():
                 return self._tensor_attribute(receiver, name)
             case Static():
@@ -323,7 +339,9 @@ class Machine:
             case Returns.TENSOR:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
-                return replace(receiver, rank=rank, maybe=False, grad=grad, shape=None)
+                return replace(
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                )
             case None if name == "ndim":
                 return STATIC
         return ExternalMethod(receiver, name)
@@ -340,7 +358,7 @@ class Machine:
         cls = receiver.cls
         table = self.attributes(cls)
         if name in table:
-            return table[name]
+            return given(table[name]) if frame.region is not None else table[name]
         if name == "__class__":
             return Class(cls)
         method = self.method(cls, name)
@@ -635,7 +653,7 @@ class Machine:
         region = caller.region
         if region is not None:
             chain = (*region.chain, info.full_name)
-            region = Region(region.kind, region.entry, chain, region.fullgraph)
+            region = replace(region, chain=chain)
         frame = Frame(
             self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
         )
@@ -644,6 +662,8 @@ class Machine:
             return evaluate(frame, info.node.body)
         if self.watches_functions:
             frame.observe_function(info)
+        if frame.tracer:
+            freezing.in_mode_of_decorators(frame, info)
         falls = execute_block(frame, info.node.body)
         if frame.yielded:
             return Sequence(join_all(frame.yielded))
@@ -690,6 +710,7 @@ class Machine:
                     frame.module,
                     frame.function,
                     node,
+                    maker.name,
                 )
             )
         self._note_graph(maker, target, arguments)
@@ -701,6 +722,10 @@ class Machine:
         if is_kernel:
             options = tuple(arguments.keywords.items())
             return Kernel(target, maker.name, options, "signature" in arguments.keywords)
+        if _is_pinned(maker, arguments):
+            if not isinstance(target, Function):
+                return Pinned(target)
+            self.pinned.add(target.info)
         return target
 
     def request_graph(
@@ -727,6 +752,11 @@ WHOLE = ("fullgraph", "strict")
 
 PROGRAMS = frozenset({"torch.export.export"})
 """Makers whose result is a program of its own, which is called by `program.module()(…)`."""
+
+
+def _is_pinned(maker: Maker, arguments: Arguments) -> bool:
+    is_static = arguments.keywords.get("dynamic") == Static(False)
+    return maker.name == "torch.compile" and is_static
 
 
 def _is_scripted(region: Region | None) -> bool:

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
-from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator
-from jitlint.analysis.values import UNKNOWN, Loss, Tensor, Value, is_tensor, join, join_all
+from jitlint.analysis.values import (
+    UNKNOWN,
+    Loss,
+    Optional,
+    Tensor,
+    Value,
+    is_tensor,
+    join,
+    join_all,
+)
 from jitlint.project.modules import FunctionInfo, Module
 from jitlint.region import Region, RegionKind
 
@@ -124,6 +132,8 @@ class Use(enum.Enum):
     STORE = "store"
     HIDDEN = "hidden"
     ATTRIBUTE = "attribute"
+    NUMBER = "number"
+    """Something asks for a number, and the operands are what it is given instead."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -142,17 +152,40 @@ class Operation(Observation):
     guarded: bool = True
 
     @property
-    def given(self) -> Iterator[Value]:
-        """The operands, and what is in those that are containers."""
-        return leaves_of([*self.operands, *self.keywords.values()])
+    def given(self) -> list[Value]:
+        return [*self.operands, *self.keywords.values()]
 
     @property
     def code(self) -> str | None:
         """The id of the graph break in default mode; None if there is none."""
+        if self.use is Use.NUMBER and not self.holds_tensor:
+            return None  # a number by then, as the graph was broken where it was read
+        return self._break[0]
+
+    @property
+    def captured(self) -> bool:
+        """Whether there is no break with `fullgraph=True`."""
+        if self.use is Use.NUMBER:
+            return not self.operator.constant
+        return self._break[1]
+
+    @property
+    def holds_tensor(self) -> bool:
+        return any(map(is_tensor, self.given))
+
+    @property
+    def _break(self) -> tuple[str | None, bool]:
         operator = self.operator
-        if operator.with_tensor and any(is_tensor(value) for value in self.given):
-            return operator.with_tensor
-        return operator.reads or operator.breaks
+        if operator.with_tensor and any(map(is_tensor, self._direct)):
+            return operator.with_tensor, operator.with_tensor_captured
+        if operator.with_tensor_inside and self.holds_tensor:
+            return operator.with_tensor_inside, operator.with_tensor_inside_captured
+        return operator.reads or operator.breaks, operator.captured
+
+    @property
+    def _direct(self) -> list[Value]:
+        given = [*self.operands, *self.keywords.values()]
+        return [value.value if isinstance(value, Optional) else value for value in given]
 
     def see(self, operands: tuple[Value, ...], keywords: dict[str, Value], guarded: bool) -> None:
         self.guarded = self.guarded and guarded
@@ -190,6 +223,38 @@ class Call(Observation):
             join(a, b) for a, b in zip(self.positional, positional, strict=False)
         )
         self.keywords = _joined(self.keywords, keywords)
+
+
+class Freeze(enum.Enum):
+    """What a trace keeps as it was when it was made, or loses."""
+
+    DATA = "data"
+    SIZE = "size"
+    METADATA = "metadata"
+    CAST = "cast"
+    COPY = "copy"
+    MODE = "mode"
+    LOOP = "loop"
+    RESULT = "result"
+    VARIES = "varies"
+    STATE = "state"
+    EFFECT = "effect"
+    HASH = "hash"
+    TRAINING = "training"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Frozen(Observation):
+    """`node` is done once, by Python, while torch or TensorFlow traces the function.
+
+    `name` says by what (a function, a method, an attribute), `value` from what, and `outcome`
+    whether the tracer raises instead.
+    """
+
+    freeze: Freeze
+    name: str
+    outcome: str
+    value: Value
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

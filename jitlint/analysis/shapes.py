@@ -158,6 +158,8 @@ def joined(left: Value, right: Value) -> Value:
     return StaticShape(Shape(first.dims + second.dims, more=first.more or second.more))
 
 
+LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"})
+"""Functions that make a tensor of numbers."""
 CONSTRUCTORS = frozenset(
     {
         *("torch.ones", "torch.zeros", "torch.rand", "torch.randn", "torch.empty", "torch.full"),

@@ -10,6 +10,7 @@ from jitlint.analysis.calls import handles
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
+    NONE,
     UNKNOWN,
     External,
     Framework,
@@ -139,8 +140,15 @@ def _unstack(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpr
 
 @handles("tensorflow.TensorSpec", "keras.Input")
 def _spec(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    """A spec stands for the tensor that it describes."""
-    return replace(GRAPH_TENSOR, shape=shapes.shape_of(arguments.get(0, "shape")))
+    """A spec stands for the tensor that it describes; of the shape None, any rank fits."""
+    given = arguments.get(0, "shape")
+    shape = shapes.shape_of(given)
+    if name == "tensorflow.TensorSpec" and given == NONE and isinstance(node, cst.Call):
+        shape = Shape(lost=Loss(node, name, frame.module, frame.function, is_declared=True))
+    dtype = arguments.get(1, "dtype")
+    named = dtype.name if isinstance(dtype, External) else ""
+    known = named.removeprefix("tensorflow.") if named.startswith("tensorflow.") else None
+    return replace(GRAPH_TENSOR, shape=shape, dtype=known)
 
 
 @handles("tensorflow.TensorShape")

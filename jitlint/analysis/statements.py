@@ -9,13 +9,14 @@ from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import shapes
+from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.expressions import (
     branch,
     evaluate,
     evaluate_index,
     evaluate_target_path,
+    observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct, Use
@@ -67,6 +68,8 @@ def bind(frame: Frame, target: cst.CSTNode, value: Value) -> None:
     """Assign to a name, an attribute, a subscript, or a tuple of those."""
     match target:
         case cst.Name(value=name):
+            if frame.region is None and (frame.function is None or name in frame.globals):
+                frame.machine.changes.note(frame.module, name, target, frame)
             frame.assign(name, UNKNOWN if name in frame.globals else value)
         case cst.Attribute():
             _bind_attribute(frame, target, value)
@@ -115,6 +118,8 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
         frame.observe_operation(target, row, Use.STORE, (receiver, value))
     if isinstance(receiver, Instance):
         frame.machine.store_attribute(receiver.cls, target.attr.value, value)
+        if frame.region is None:
+            frame.machine.changes.note(receiver.cls, target.attr.value, target, frame)
     path = evaluate_target_path(target)
     if path is not None:
         frame.assign(path, value)
@@ -122,7 +127,11 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
 
 def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
-    evaluate_index(frame, target)
+    index = evaluate_index(frame, target)
+    if is_tensor(container):
+        observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
+    if frame.records:
+        once.by_item(frame, target, container, value)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -149,6 +158,10 @@ def _constant_key(frame: Frame, target: cst.Subscript) -> object:
 def _assign(frame: Frame, node: cst.Assign) -> bool:
     value = evaluate(frame, node.value)
     for target in node.targets:
+        if frame.records and isinstance(target.target, cst.Name | cst.Attribute):
+            with frame.quiet():
+                old = evaluate(frame, target.target)
+            once.by_store(frame, target.target, old, node.value)
         bind(frame, target.target, value)
     return True
 
@@ -164,6 +177,8 @@ def _annotated_assign(frame: Frame, node: cst.AnnAssign) -> bool:
 def _augmented_assign(frame: Frame, node: cst.AugAssign) -> bool:
     left = evaluate(frame, node.target)
     right = evaluate(frame, node.value)
+    if frame.records:
+        once.by_store(frame, node.target, left, None)
     if shapes.is_open(left) or shapes.is_open(right):
         shapes.used(frame, node.value, left, right)
     if isinstance(left, Tuple | Sequence) and isinstance(right, Tuple | Sequence):
@@ -276,11 +291,14 @@ def _for(frame: Frame, node: cst.For) -> bool:
     iterated = evaluate(frame, node.iter)
     if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
         frame.observe_need(iterated.shape.lost, node.iter)
+    if frame.tracer:
+        freezing.by_loop(frame, iterated, node.iter)
     element = element_of(iterated)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
+    outside = once.outside_of_loop(frame, iterated)
     for _ in range(_passes(frame)):
-        loop = Loop()
+        loop = Loop(outside=outside)
         frame.loops.append(loop)
         frame.variables = dict(start or {})
         bind(frame, node.target, element)
@@ -347,7 +365,10 @@ def _continue(frame: Frame, node: cst.Continue) -> bool:
 
 
 def _return(frame: Frame, node: cst.Return) -> bool:
-    frame.returned.append(NONE if node.value is None else evaluate(frame, node.value))
+    value = NONE if node.value is None else evaluate(frame, node.value)
+    if frame.tracer and node.value is not None:
+        freezing.as_result(frame, value, node.value)
+    frame.returned.append(value)
     return False
 
 
@@ -405,6 +426,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
         if row is not None and not isinstance(node, cst.Call):
             row = replace(row, breaks=row.held)
         frame.observe_operation(node, row, Use.CONTEXT)
+        if frame.tracer:
+            freezing.in_mode(frame, entered.name, node)
 
 
 def _match(frame: Frame, node: cst.Match) -> bool:

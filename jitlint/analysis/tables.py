@@ -7,7 +7,7 @@ them needs no framework.
 import enum
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -61,10 +61,14 @@ class Operator:
     outside of the region is entered; `input` and `intermediate`: when the attribute is one of
     an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
-    read and of a size that depends on data. `varies`: two calls with equal arguments give
-    different values (clocks, random numbers). `effect` is what it does to the world outside
-    of the program: "output", "random" (a generator moves on) or "system". `exported`:
-    torch.export takes it. `instance` is the class of the object that it returns.
+    read and of a size that depends on data. `folds`: of numbers it makes a number, and no
+    array. `varies`: two calls with equal arguments give different values (clocks, random
+    numbers). `effect` is what it does to the world outside of the program: "output", "random"
+    (a generator moves on) or "system". `exported`: torch.export takes it. `instance` is the
+    class of the object that it returns.
+    Of a place that asks for a number, `given`: a tensor that the region is given breaks there
+    too; `constant`: so does a number that was read and became a symbol. `unless` are the
+    places that have to be filled to avoid the break.
     """
 
     name: str
@@ -94,22 +98,29 @@ class Operator:
     breaks: str | None = None
     with_tensor: str | None = None
     with_tensor_inside: str | None = None
+    with_tensor_captured: bool = False
+    with_tensor_inside_captured: bool = False
     held: str | None = None
     input: str | None = None
     intermediate: str | None = None
     some: bool = False
     captured: bool = False
+    folds: bool = False
     varies: bool = False
     effect: str | None = None
     exported: bool = False
     instance: str | None = None
+    given: bool = False
+    constant: bool = False
+    unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
 
     @property
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
-        return bool(self.breaks or self.reads or self.with_tensor or self.varies)
+        given_tensor = self.with_tensor or self.with_tensor_inside
+        return bool(self.breaks or self.reads or given_tensor or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""
@@ -256,6 +267,39 @@ class Table:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
         return self._operator("constructs", name)
 
+    def lists(self, section: str, name: str) -> bool:
+        """Whether a section that is a list of names has this one."""
+        return name in self._lists(section)
+
+    @functools.cached_property
+    def _lists(self) -> "Callable[[str], frozenset[str]]":
+        return functools.cache(lambda section: frozenset(self._data.get(section, ())))
+
+    def instance(self, maker: str) -> str | None:
+        """The class of the object that a function makes, where its methods matter."""
+        found = self._data.get("instances", {}).get(maker)
+        return None if found is None else str(found)
+
+    def training_position(self, function: str) -> int | None:
+        """The position of a parameter `training` that is true by default."""
+        found = self._data.get("training_by_default", {}).get(function)
+        return None if found is None else int(found)
+
+    def outcome(self, section: str, name: str, tracer: str) -> str | None:
+        """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
+        found = self._data.get(section, {}).get(name, {}).get(tracer)
+        return None if found is None else str(found)
+
+    def numbers(self, operator: str) -> Mapping[str, Operator]:
+        """The places where an operator asks for a number that is not to be a tensor's: a
+        position (a method's receiver is 0) or a keyword; "" is the call itself."""
+        if operator not in self._numbers:
+            rows = self._data.get("numbers", {}).get(operator, {})
+            self._numbers[operator] = MappingProxyType(
+                {slot: _operator(f"{operator}({slot})", row) for slot, row in rows.items()}
+            )
+        return self._numbers[operator]
+
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""
         return name in self._tensor_only
@@ -263,6 +307,10 @@ class Table:
     @functools.cached_property
     def _tensor_only(self) -> frozenset[str]:
         return frozenset(self._data["tensor_only_methods"])
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, Mapping[str, Operator]]:
+        return {}
 
     @functools.cached_property
     def _operators(self) -> dict[tuple[str, str], Operator]:
@@ -294,6 +342,7 @@ def _operator(name: str, entry: dict[str, Any]) -> Operator:
         one_argument=None if alone is None else _operator(name, alone),
         structure=_structure(fields.pop("structure", None)),
         is_bool=fields.pop("bool", False),
+        unless=tuple(fields.pop("unless", ())),
         **fields,
     )
 

@@ -41,8 +41,22 @@ class Source(enum.Enum):
     """Where a Python number comes from. Tracers differ in which of them they freeze."""
 
     PYTHON = 0
-    SHAPE = 1
-    DATA = 2
+    METADATA = 1
+    """Of a tensor's dtype or device. Only torch.jit.trace and its like freeze those, and only
+    their regions tell them from other Python values."""
+    SHAPE = 2
+    DATA = 3
+
+
+class Origin(enum.Enum):
+    """How a region comes by a tensor. One of rank 0 that it is given can be used as a
+    number in places where one that it computes cannot: the compiler guards on the value."""
+
+    SUPPOSED = "supposed"
+    """A parameter that nothing but convention says to be a tensor."""
+    GIVEN = "given"
+    """An input, a parameter or a buffer."""
+    COMPUTED = "computed"
 
 
 class Framework(enum.Enum):
@@ -78,12 +92,14 @@ class Size(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A call behind which a graph knows nothing of the shape."""
+    """A call behind which a graph knows nothing of the shape. `is_declared`: it is a
+    signature that says so."""
 
     node: cst.Call
     operator: str = field(compare=False)
     module: "Module" = field(compare=False)
     function: "FunctionInfo | None" = field(compare=False)
+    is_declared: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +168,7 @@ class Tensor(Value):
     something else. `assumed`: convention says so (an unknown function that is given a tensor
     returns one), which is no evidence of the framework. `grad`: whether autograd follows it;
     `device`: "cpu" or "cuda", when known. `shape` is what is known of the static shape.
+    `origin`: how the region came by it.
     """
 
     is_bool: bool | None = None
@@ -163,6 +180,7 @@ class Tensor(Value):
     grad: bool | None = None
     device: str | None = None
     shape: Shape | None = None
+    origin: Origin = Origin.COMPUTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +192,7 @@ class StaticShape(Value):
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Value):
-    """A `tf.data.Dataset`, with the join of its elements."""
+    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements."""
 
     element: Value
 
@@ -330,6 +348,13 @@ class Partial(Compound):
 
 
 @dataclass(frozen=True, slots=True)
+class Pinned(Compound):
+    """What `torch.compile(target, dynamic=False)` returns: a program for each size."""
+
+    target: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel(Compound):
     """What `numba.njit` and its like make of a function. `maker` is the dotted name;
     `signatures`: types were given, so that it is compiled when it is defined."""
@@ -376,7 +401,8 @@ TORCH_SIZE = Sequence(SHAPE, "torch.Size")
 ASSUMED_TENSOR = Tensor(assumed=True)
 
 CHOOSABLE = (
-    *(Function, BoundMethod, Instance, ExternalInstance, Class, Partial, Kernel, CutOff, Choice),
+    *(Function, BoundMethod, Instance, ExternalInstance, Class, External, Partial, Kernel),
+    *(CutOff, Choice),
 )
 MAX_OPTIONS = 8
 
@@ -388,6 +414,16 @@ def is_tensor(value: Value) -> TypeGuard[Tensor]:
 def is_callable(value: Value) -> bool:
     """Whether it is known to be a function, a class or a module."""
     return isinstance(value, CHOOSABLE)
+
+
+def given(value: Value, origin: Origin = Origin.GIVEN) -> Value:
+    """The same value, which a region is given; a tensor inside of an optional too."""
+    match value:
+        case Tensor(origin=Origin.COMPUTED):
+            return replace(value, origin=origin)
+        case Optional(Tensor() as tensor):
+            return Optional(given(tensor, origin))
+    return value
 
 
 def is_none(value: Value) -> bool:
@@ -433,6 +469,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
             grad=a.grad if a.grad is b.grad else None,
             device=a.device if a.device == b.device else None,
             shape=join_shapes(a.shape, b.shape),
+            origin=a.origin if a.origin is b.origin else Origin.COMPUTED,
         )
     for left, right in ((a, b), (b, a)):
         if isinstance(left, Tensor) and isinstance(right, Static | Unknown):
@@ -541,7 +578,8 @@ def element_of(value: Value) -> Value:
             return value
         case Tensor():
             rank = 0 if value.rank == 1 else None
-            return replace(value, rank=rank, shape=_element_shape(value.shape))
+            shape = _element_shape(value.shape)
+            return replace(value, rank=rank, shape=shape, origin=Origin.COMPUTED)
         case StaticShape(shape):
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):

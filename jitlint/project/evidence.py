@@ -28,6 +28,23 @@ def contradicted(info: FunctionInfo, name: str) -> bool:
     return not _visit(body, name, _uses_object)
 
 
+def is_member_of_numbers(info: FunctionInfo, name: str) -> bool:
+    """Whether the body asks for the parameter `name` in a list of what is no text."""
+    return _visit(info.node.body, name, _asks_in_numbers)
+
+
+def _asks_in_numbers(node: cst.CSTNode, name: str) -> bool:
+    match node:
+        case cst.Comparison(left=cst.Name(value=value), comparisons=[target]) if value == name:
+            container = target.comparator
+            return (
+                isinstance(target.operator, cst.In | cst.NotIn)
+                and isinstance(container, cst.List | cst.Tuple | cst.Set)
+                and all(isinstance(e.value, cst.Name | cst.Integer) for e in container.elements)
+            )
+    return False
+
+
 def _visit(node: cst.CSTNode, name: str, says: Callable[[cst.CSTNode, str], bool]) -> bool:
     if isinstance(node, cst.Raise):  # messages show tensors too
         return False

@@ -28,6 +28,7 @@ from jitlint.analysis.values import (
     Instance,
     Kernel,
     Optional,
+    Origin,
     Partial,
     Sequence,
     Static,
@@ -38,9 +39,10 @@ from jitlint.analysis.values import (
     element_of,
     join_all,
 )
+from jitlint.analysis.values import given as given_value
 from jitlint.positions import positions_of
 from jitlint.project.crashes import Crashes
-from jitlint.project.evidence import contradicted
+from jitlint.project.evidence import contradicted, is_member_of_numbers
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
 from jitlint.region import GRAPHS, Region, RegionKind
@@ -74,6 +76,7 @@ class Entry:
     fullgraph: bool = False
     is_own: bool = True
     is_part: bool = False
+    maker: str = ""
 
 
 def creates_regions(module: Module) -> bool:
@@ -270,6 +273,7 @@ def _entry(request: RegionRequest, info: FunctionInfo, receiver: Value | None) -
         request.node,
         request.examples,
         request.fullgraph,
+        maker=request.maker,
     )
 
 
@@ -381,7 +385,7 @@ def label(entry: Entry, root: Path) -> str:
 
 def run(machine: Machine, entry: Entry, label: str) -> None:
     """Interpret an entry in its region; the machine's log then holds what was seen."""
-    region = Region(entry.kind, label, (), entry.fullgraph)
+    region = Region(entry.kind, label, (), entry.fullgraph, entry.maker)
     frame = Frame(machine, entry.function.module, region=region)
     if entry.kind in TRACERS and machine.is_cut_off(frame, entry.function):
         return  # `torch.jit.trace(f, …)` of a scripted `f`
@@ -405,6 +409,8 @@ def _parameters(machine: Machine, entry: Entry) -> dict[str, Value]:
             bound[name] = value
         elif isinstance(bound[name], Unknown):
             bound[name] = _without_evidence(machine, entry, position, name)
+    if entry.is_own and entry.kind in TRACERS:
+        bound |= {name: given_value(bound[name]) for name in names}
     return bound
 
 
@@ -422,8 +428,16 @@ def _in_graph(
         if position < len(specs) and not isinstance(specs[position], Unknown):
             bound[name] = specs[position]
         elif isinstance(bound[name], Unknown | Tensor):
-            bound[name] = _graph_parameter(entry, options, position, name)
+            is_number = _is_passed_numbers(machine, entry.function, name)
+            given = _graph_parameter(entry, options, position, name)
+            bound[name] = STATIC if is_number else given
     return bound
+
+
+def _is_passed_numbers(machine: Machine, function: FunctionInfo, name: str) -> bool:
+    """Whether every call that is known passes a Python value: a constant of the graph."""
+    passed = [site.get(name, UNKNOWN) for site in machine.call_sites.get(function, ())]
+    return bool(passed) and all(isinstance(value, Static) for value in passed)
 
 
 def _items_of(value: Value) -> tuple[Value, ...]:
@@ -431,7 +445,8 @@ def _items_of(value: Value) -> tuple[Value, ...]:
 
 
 def _graph_parameter(entry: Entry, options: dict[str, Value], position: int, name: str) -> Value:
-    if contradicted(entry.function, name):
+    is_number = position == 0 and is_member_of_numbers(entry.function, name)
+    if contradicted(entry.function, name) and not is_number:
         return UNKNOWN
     if entry.kind is RegionKind.KERAS:
         is_input = position == 0 and entry.function.name == "call"
@@ -465,9 +480,15 @@ def _given_inputs(machine: Machine, entry: Entry) -> tuple[Value, ...]:
     for provider in () if entry.is_part else providers:
         info = module.functions.get(provider)
         if info is not None:
-            result = machine.run(Frame(machine, module), Function(info), machine.declared(info))
+            result = machine.run(Frame(machine, module), Function(info), _seeded(machine, info))
             return result.items if isinstance(result, Tuple) else ()
     return ()
+
+
+def _seeded(machine: Machine, info: FunctionInfo) -> dict[str, Value]:
+    """The parameters of an input provider: it is called with a number."""
+    declared = machine.declared(info).items()
+    return {name: STATIC if isinstance(v, Unknown) else v for name, v in declared}
 
 
 def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) -> Value:
@@ -484,7 +505,7 @@ def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) 
     if contradicted(entry.function, name):
         return UNKNOWN
     has_none = parameter.default is not None
-    return Optional(TENSOR) if has_none else TENSOR
+    return given_value(Optional(TENSOR) if has_none else TENSOR, Origin.SUPPOSED)
 
 
 def _scripted_parameter(entry: Entry, parameter: cst.Param) -> Value:

@@ -1,5 +1,6 @@
 """The files of a project by path and by dotted name, read on demand."""
 
+import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -59,13 +60,15 @@ class Project:
         return self._names[name]
 
     def _find(self, name: str) -> Module | None:
-        if name.partition(".")[0] in LIBRARIES:
+        first = name.partition(".")[0]
+        if not first or first in LIBRARIES:  # `from . import x` where there is no package
             return None
         relative = Path(*name.split("."))
         for root in self.roots:
             for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
                 if candidate.is_file():
-                    return self.module_at(candidate)
+                    module = self.module_at(candidate)
+                    return None if module is not None and _means_library(module) else module
         return None
 
     def resolve(self, dotted: str) -> tuple[Definition, str] | None:
@@ -133,6 +136,14 @@ class Project:
 
     def binding(self, module: Module, name: str) -> Binding | None:
         return module.facts.bindings.get(name)
+
+
+def _means_library(module: Module) -> bool:
+    """Whether a file with the name of a library, such as `uuid.py`, imports that library."""
+    if module.name not in sys.stdlib_module_names:
+        return False
+    targets = (binding.target for binding in module.facts.bindings.values())
+    return any(target.partition(".")[0] == module.name for target in targets)
 
 
 def _root_of(folder: Path) -> Path:

@@ -7,22 +7,33 @@ from functools import partial
 
 from jitlint.region import RegionKind
 from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
+from jitlint.verify.derive import Question, Trial, derive, parameters_of
 from jitlint.verify.findings import Findings, break_faults
 from jitlint.verify.inputs import (
     Given,
     InputError,
     Settings,
-    derived,
+    edge_cases,
     given_by_example,
     given_by_module,
     in_other_mode,
+    of_integers,
     prepared,
     requiring_grad,
 )
 from jitlint.verify.loading import Version
-from jitlint.verify.numba_kernels import NumbaKernels
+from jitlint.verify.numba_kernels import NumbaKernels, has_kernels
 from jitlint.verify.operators import OperatorCalls
-from jitlint.verify.outcome import Aspect, Difference, Failure, Outcome, Streams, differences
+from jitlint.verify.outcome import (
+    Aspect,
+    Difference,
+    Failure,
+    Outcome,
+    OutOfMemoryError,
+    Streams,
+    differences,
+)
+from jitlint.verify.reach import Reach
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
 from jitlint.verify.runs import Subject
@@ -32,6 +43,7 @@ from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport
 from jitlint.verify.torch_script import TorchScript
 from jitlint.verify.torch_trace import TorchTrace
+from jitlint.verify.torch_values import TorchTensors, code_of, likely_sizes
 from jitlint.verify.values import opaque_in, stable_text
 
 COMPILERS: dict[RegionKind, Compiler] = {
@@ -42,6 +54,8 @@ NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of argum
 EAGER = "eager, not compiled"
 # A loop that halves a number until it is small never ends on infinity.
 EDGE_SECONDS = 2.0
+# A kernel of Numba is compiled for each kind of input.
+TRIAL_SECONDS = 10.0
 _GRAD_SEEDS = 4
 
 
@@ -54,6 +68,7 @@ class Surroundings:
     streams: Streams
     stage: Callable[[str], None]
     changed: frozenset[int]
+    reach: Reach
 
 
 @dataclass(slots=True)
@@ -123,15 +138,63 @@ class EntryRun:
         self.around.stage(f"making inputs for {self.entry.name}")
         seeds, device = self.around.options.seeds, self.around.device
         with self.around.streams.captured():
-            base = given_by_module(self.old.version.namespace, self.entry.names, seeds, device)
+            namespace, entry = self.old.version.namespace, self.entry
+            base = given_by_module(namespace, entry.names, seeds, device, entry.is_main)
             if not base and self.entry.example is not None:
                 base = given_by_example(self.entry.example, seeds, device)
-        return base
+            return base or self._derived_inputs()
+
+    def _derived_inputs(self) -> list[Given]:
+        """What the module writes of inputs, or what the old code takes; the verdict says so."""
+        seeds, device = self.around.options.seeds, self.around.device
+        version, target = self.old.version, self.entry.target
+        parameters = parameters_of(code_of(target), code_of(self.new.entry.target))
+        if parameters is None:
+            return []
+        question = Question(
+            code_of(target),
+            parameters,
+            self.entry.names,
+            version.namespace,
+            "".join(version.lines),
+            TorchTensors(),
+            likely_sizes(target, version.namespace),
+            target.owner is not None,
+            seeds,
+            self._takes,
+        )
+        derived = derive(question)
+        if derived is None:
+            return []
+        self.findings.note(derived.origin)
+        if derived.written:
+            share = max(seeds // len(derived.rows), 2)
+            return [
+                given
+                for row in derived.rows
+                for given in given_by_example((row.args, row.kwargs), share, device, row.label)
+            ]
+        return [
+            Given(row.label, prepared((row.args, row.kwargs), device), seed=row.seed)
+            for row in derived.rows
+        ]
+
+    def _takes(self, trial: Trial) -> bool:
+        """Whether the old code comes to an end, and without an exception."""
+        template = prepared((trial.args, trial.kwargs), self.around.device)
+        try:
+            with time_limit(TRIAL_SECONDS):
+                (outcome,) = self.old.eagerly([Given("a trial", template, fresh=True)])
+        except (TookTooLongError, OutOfMemoryError):
+            return False
+        return outcome.failure is None
 
     def _edges(self, base: Sequence[Given]) -> list[Given]:
         if not self.settings.edges:
             return []
-        found = derived(base[0])
+        found = edge_cases(base[0])
+        if self.entry.kind is RegionKind.SCRIPT:
+            found += of_integers(base[0])
         if self.entry.target.owner is not None:
             found.append(in_other_mode(base[0]))
         if self.settings.gradients and (self.settings.force_gradients or self._trains()):
@@ -145,9 +208,10 @@ class EntryRun:
     def _run_edges(self, edges: Sequence[Given]) -> None:
         """Drops the derived edge cases on which the old code does not come to an end."""
         endless = []
+        limit = TRIAL_SECONDS if has_kernels(self.old.version) else EDGE_SECONDS
         for given in edges:
             try:
-                with time_limit(EDGE_SECONDS):
+                with time_limit(limit):
                     (outcome,) = self.old.eagerly([given])
             except TookTooLongError:
                 endless.append(given.label)
@@ -168,7 +232,8 @@ class EntryRun:
 
     def _is_deterministic(self) -> bool:
         """The second run is the probed one: it also collects which sides of a test ran."""
-        again = self.probed.eagerly(self.givens)
+        with self.around.reach.recorded():
+            again = self.probed.eagerly(self.givens)
         for given, first, second in zip(self.givens, self.expected, again, strict=True):
             for unlike in self._eager_differences(given, first, second):
                 self.findings.doubt(
@@ -345,26 +410,32 @@ class EntryRun:
         return f"{self.entry.name}, {given.label} ({mode})"
 
 
-def entry_runs(
-    around: Surroundings, old: Version, new: Version, probed: Version
-) -> list[EntryRun] | None:
-    """One run for each entry, from equal weights; `None` if they are not the same entries."""
-    before, after, again = (_judged(version) for version in (old, new, probed))
-    if list(map(_interface, before)) != list(map(_interface, after)):
-        return None
+def prepare(around: Surroundings, old: Version, new: Version, probed: Version) -> None:
+    """The three versions start from equal weights, on one device."""
     for version in (new, probed):
         version.globals.keep_common(old.globals)
         old.globals.keep_common(version.globals)
         version.globals.copy_weights(old.globals)
     for version in (old, new, probed):
         version.globals.to(around.device)
+
+
+def entry_runs(
+    around: Surroundings, versions: Sequence[Version], entries: Sequence[Sequence[Entry]]
+) -> list[EntryRun] | None:
+    """One run for each entry of the old, the new and the probed version, from equal weights;
+    `None` if they are not the same entries."""
+    old, new, probed = versions
+    before, after, again = map(_judged, versions, entries)
+    if list(map(_interface, before)) != list(map(_interface, after)):
+        return None
     settings = Settings.read(old.namespace)
     subject = partial(
         Subject, streams=around.streams, stage=around.stage, gradients=settings.gradients
     )
     runs = []
-    for entries in zip(before, after, again, strict=True):
-        first, second, third = (_on_device(entry, around.device) for entry in entries)
+    for each in zip(before, after, again, strict=True):
+        first, second, third = (_on_device(entry, around.device) for entry in each)
         copy_weights(first.target, second.target)
         copy_weights(first.target, third.target)
         reference = COMPILERS[first.kind].reference
@@ -380,12 +451,12 @@ def entry_runs(
     return runs
 
 
-def _judged(version: Version) -> list[Entry]:
+def _judged(version: Version, entries: Sequence[Entry]) -> list[Entry]:
     """A scripted function beside other entries is a helper of theirs: it is run with them,
     unless the module makes inputs for it by name."""
-    if all(entry.kind is RegionKind.SCRIPT for entry in version.entries):
-        return version.entries
-    return [entry for entry in version.entries if not _is_helper(version, entry)]
+    if all(entry.kind is RegionKind.SCRIPT for entry in entries):
+        return list(entries)
+    return [entry for entry in entries if not _is_helper(version, entry)]
 
 
 def _is_helper(version: Version, entry: Entry) -> bool:

@@ -71,11 +71,11 @@ class Settings:
 
 
 def given_by_module(
-    namespace: Mapping[str, Any], names: tuple[str, ...], seeds: int, device: str
+    namespace: Mapping[str, Any], names: tuple[str, ...], seeds: int, device: str, is_main: bool
 ) -> list[Given]:
     """What `make_inputs` returns for each seed, and then the module's own edge cases."""
-    makers = [f"make_inputs_{name}" for name in names]
-    maker = next((namespace[name] for name in (*makers, "make_inputs") if name in namespace), None)
+    makers = [f"make_inputs_{name}" for name in names] + ["make_inputs"] * is_main
+    maker = next((namespace[name] for name in makers if name in namespace), None)
     if maker is None:
         return []
     edges = namespace.get("edge_inputs")
@@ -90,10 +90,12 @@ def given_by_module(
     return found
 
 
-def given_by_example(example: Arguments, seeds: int, device: str) -> list[Given]:
+def given_by_example(
+    example: Arguments, seeds: int, device: str, label: str = "the example input"
+) -> list[Given]:
     """The arguments that the module traced or exported with, and others of their shape."""
     first = prepared(example, device)
-    found = [Given("the example input", first)]
+    found = [Given(label, first)]
     for seed in range(1, seeds):
         generator = torch.Generator().manual_seed(seed)
         sign = 1.0 if seed % 2 else -1.0
@@ -104,11 +106,11 @@ def given_by_example(example: Arguments, seeds: int, device: str) -> list[Given]
             noise = torch.randn(tensor.shape, generator=generator).to(tensor)
             return tensor * sign + noise
 
-        found.append(Given(f"the example input, varied {seed}", _floats(first, other), seed=seed))
+        found.append(Given(f"{label}, varied {seed}", _floats(first, other), seed=seed))
     return found
 
 
-def derived(base: Given) -> list[Given]:
+def edge_cases(base: Given) -> list[Given]:
     """Edge cases of `base`: extreme values, other sizes, another memory layout or dtype."""
     values = [
         Given(f"{base.label} with {label}", template, base.seed, fresh=True)
@@ -125,6 +127,14 @@ def derived(base: Given) -> list[Given]:
 def in_other_mode(base: Given) -> Given:
     label = f"{base.label} with training switched"
     return replace(base, label=label, fresh=True, flipped=True)
+
+
+def of_integers(base: Given) -> list[Given]:
+    """On which a number shows whether it is an int or a float."""
+    if not _float_tensors(base.template):
+        return []
+    template = _floats(base.template, lambda tensor: (tensor * 4).nan_to_num().long())
+    return [Given(f"{base.label} of integers", template, base.seed, fresh=True, reshaped=True)]
 
 
 def requiring_grad(base: Given) -> list[Given]:
@@ -243,10 +253,15 @@ def _mapped(
         if not keep_grad:
             return change(leaf)
         changed = change(leaf.detach())
-        return changed.requires_grad_(leaf.requires_grad or changed.requires_grad)
+        trains = leaf.requires_grad or changed.requires_grad
+        return changed.requires_grad_(trains and _is_differentiable(changed))
 
     mapped: Arguments = pytree.tree_map(apply, template)
     return mapped
+
+
+def _is_differentiable(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _floats(

@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from jitlint.finding import Verdict
-from jitlint.verify.entry_run import EntryRun, Surroundings, entry_runs
+from jitlint.verify.entry_run import EntryRun, Surroundings, entry_runs, prepare
 from jitlint.verify.findings import changed_lines
 from jitlint.verify.loading import LoadError, load, workplace
 from jitlint.verify.numba_kernels import host_entries
 from jitlint.verify.outcome import OutOfMemoryError, Streams
 from jitlint.verify.probes import Coverage
+from jitlint.verify.reach import Place, Reach, changed_functions
 from jitlint.verify.records import Options, Report, Request
 from jitlint.verify.sandbox import Sandbox
+from jitlint.verify.supplement import Supplement
 
 NO_ENTRY = "the module hands nothing to a compiler when it is imported"
 NO_FIX = "there is no fix to prove: old and new code are the same"
@@ -56,20 +58,48 @@ class Judge:
         except LoadError as error:
             reason = f"the new module cannot be loaded: {error}"
             return Report(path, Verdict.REFUTED, reason, (), str(error))
-        for version in (old, probed, new):
+        versions = (old, new, probed)
+        for version in versions:
             version.entries.extend(host_entries(version))
-        if not old.entries:
-            return Report(path, Verdict.UNVERIFIED, NO_ENTRY)
+        reach = Reach(old.path)
         changed = changed_lines(old.lines, new.lines)
-        around = Surroundings(self._options, self._device, self._streams, self._stage, changed)
-        runs = entry_runs(around, old, new, probed)
+        around = Surroundings(
+            self._options, self._device, self._streams, self._stage, changed, reach
+        )
+        prepare(around, *versions)
+        runs = entry_runs(around, versions, [version.entries for version in versions])
         if runs is None:
             return Report(path, Verdict.UNVERIFIED, OTHER_ENTRIES)
         for run in runs:
             run.run()
-        return self._report(request, runs, coverage)
+        edited = changed_functions(old.lines, new.lines)
+        supplement = Supplement(versions, self._streams, self._device)
+        for more in (supplement.exported, supplement.compiled, supplement.hosts):
+            missed = reach.missed(edited, old.namespace)
+            if not missed or any(run.findings.counterexample for run in runs):
+                break
+            self._stage("looking for entries")
+            attempted = list(self._sandbox.refused)
+            entries = more(missed)
+            self._sandbox.refused[:] = attempted  # what makes an entry is not the entry
+            added = entry_runs(around, versions, entries)
+            if added is None:
+                return Report(path, Verdict.UNVERIFIED, OTHER_ENTRIES)
+            for run in added:
+                run.run()
+            runs += added
+        missed = reach.missed(edited, old.namespace)
+        if not runs:
+            return Report(path, Verdict.UNVERIFIED, NO_ENTRY)
+        return self._report(request, runs, coverage, missed)
 
-    def _report(self, request: Request, runs: Sequence[EntryRun], coverage: Coverage) -> Report:
+    def _report(
+        self,
+        request: Request,
+        runs: Sequence[EntryRun],
+        coverage: Coverage,
+        missed: Sequence[Place],
+    ) -> Report:
         entries = tuple(run.findings.result(run.entry) for run in runs)
         unverified = partial(Report, request.path, Verdict.UNVERIFIED, entries=entries)
         if self._sandbox.refused:
@@ -82,6 +112,7 @@ class Judge:
             return Report(request.path, Verdict.REFUTED, reason, entries, counterexample)
         doubts = [doubt for run in runs for doubt in run.findings.doubts]
         doubts += filter(None, [coverage.gap()])
+        doubts += [f"the fix in `{place.name}` was never run" for place in missed]
         doubts += [NO_FIX] if request.old == request.new else []
         if doubts:
             return unverified(doubts[0])

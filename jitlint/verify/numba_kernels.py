@@ -99,9 +99,9 @@ def host_entries(version: Version) -> list[Entry]:
     function of a module that hands nothing to another compiler.
     """
     namespace = version.namespace
-    if not any(_is_kernel(value) for value in namespace.values()):
+    if not has_kernels(version):
         return []
-    functions = dict(_own_functions(namespace, version.module.__name__))
+    functions = dict(own_functions(namespace, version.module.__name__))
     known = {name for entry in version.entries for name in entry.names}
     named = [name for name in functions if f"{PROVIDER}_{name}" in namespace and name not in known]
     if not named and not version.entries and PROVIDER in namespace:
@@ -110,11 +110,15 @@ def host_entries(version: Version) -> list[Entry]:
     return [Entry(RegionKind.NUMBA, Target(functions[name]), (name,)) for name in named]
 
 
+def has_kernels(version: Version) -> bool:
+    return any(_is_kernel(value) for value in version.namespace.values())
+
+
 def _is_kernel(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "numba" and callable(value)
 
 
-def _own_functions(
+def own_functions(
     namespace: Mapping[str, Any], module: str
 ) -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, value in namespace.items():

@@ -22,13 +22,15 @@ from jitlint.verify.state import Target
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`names` are the names that `make_inputs_<name>` may use, the best first."""
+    """`names` are the names that `make_inputs_<name>` may use, the best first; `is_main`:
+    plain `make_inputs` may be meant for it."""
 
     kind: RegionKind
     target: Target
     names: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     example: Arguments | None = None
+    is_main: bool = True
 
     @property
     def name(self) -> str:

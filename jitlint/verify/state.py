@@ -134,7 +134,7 @@ class Globals:
         for name in self._saved:
             found.update(flatten(self._namespace.get(name), f"global {name}"))
         for name, holder in self._holders.items():
-            found.update(flatten(_held_by(holder), f"global {name}"))
+            found.update(flatten(_seen_of(_held_by(holder)), f"global {name}"))
         for name, module in self._modules.items():
             found.update(
                 {f"global {name}.{key}": leaf for key, leaf in Target(module).state().items()}
@@ -170,6 +170,14 @@ def _held_by(holder: Any) -> Held:
         f"default {index}": copy.deepcopy(value)
         for index, value in enumerate(defaults)
         if _is_plain(value)
+    }
+
+
+def _seen_of(held: Held) -> Held:
+    """A default may become immutable: TorchScript takes no list there."""
+    return {
+        name: tuple(value) if name.startswith("default ") and isinstance(value, list) else value
+        for name, value in held.items()
     }
 
 

@@ -7,52 +7,75 @@ shapes against the real ones, gradients, exceptions, and how often a function wa
 """
 
 import contextlib
+import copy
 import io
-import sys
-import tempfile
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from jitlint.finding import Verdict
+from jitlint.verify.derive import Question, Trial, derive
+from jitlint.verify.numba_kernels import NoReferenceError, NumbaKernels
+from jitlint.verify.reach import Place, Reach, changed_functions
 from jitlint.verify.records import EntryResult, Options, Report, Request
-from jitlint.verify.sandbox import Sandbox
+from jitlint.verify.sandbox import Sandbox, TookTooLongError, time_limit
+from jitlint.verify.tensorflow_module import (
+    Entry,
+    LoadError,
+    Module,
+    Origin,
+    loaded,
+    more_origins,
+    origins,
+)
+from jitlint.verify.tensorflow_values import TensorflowTensors, edge_cases, varied
 
 NO_ENTRY = "the module has no tf.function and no Keras layer to call"
 NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of arguments"
 NO_FIX = "there is no fix to prove: old and new code are the same"
+OTHER_ENTRIES = "the fix changes what is handed to a compiler"
 TOLERANCE = 1e-5
-
-
-class LoadError(Exception):
-    """The module cannot be executed; the message says why."""
+TRIAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One call. `declared` are the static shapes of the outputs in the trace."""
+    """One call. `declared` are the static shapes of the outputs in the trace; `is_traced`:
+    the failure came when the graph ran, not when it was made."""
 
     outputs: tuple[Any, ...] = ()
     gradients: tuple[Any, ...] = ()
     declared: tuple[Any, ...] = ()
     failure: str | None = None
+    is_traced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    name: str
-    kind: str
-    function: Callable[..., Any]
+class Given:
+    """One set of arguments, copied for every call. What the code may rightly refuse is an
+    `edge` case, which does not count as a trace either."""
 
-    def traces(self) -> int:
-        counter = getattr(self.function, "experimental_get_tracing_count", None)
-        return counter() if counter is not None else 0
+    label: str
+    seed: int
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    edge: bool = False
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return copy.deepcopy((self.args, dict(self.kwargs)))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is called, and with what; `note` says where the arguments come from."""
+
+    origin: Origin
+    givens: tuple[Given, ...] = ()
+    note: str | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +84,7 @@ class Findings:
 
     counterexample: str | None = None
     doubts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     inputs: int = 0
 
     def differs(self, text: str) -> None:
@@ -86,38 +110,54 @@ class TensorflowJudge:
 
     def _judge(self, request: Request) -> Report:
         unverified = partial(Report, request.path, Verdict.UNVERIFIED)
+        bench = Bench(request, self._options.seeds, self._stage)
         try:
-            old = self._runs(request.path, request.old)
+            jobs = bench.jobs([])
         except LoadError as error:
             return unverified(f"the module cannot be loaded: {error}")
         try:
-            new = self._runs(request.path, request.new)
+            pairs = bench.compared(jobs)
+            missed = bench.missed()
+            if missed and not _counterexample(pairs):
+                attempted = list(self._sandbox.refused)
+                more = bench.jobs(missed)
+                self._sandbox.refused[:] = attempted
+                pairs += bench.compared(more)
         except LoadError as error:
             reason = f"the new module cannot be loaded: {error}"
             return Report(request.path, Verdict.REFUTED, reason, (), str(error))
-        if not old:
+        except OtherEntriesError:
+            return unverified(OTHER_ENTRIES)
+        if not pairs:
             return unverified(NO_ENTRY)
-        if [run.entry.name for run in old] != [run.entry.name for run in new]:
-            return unverified("the fix changes what is handed to a compiler")
-        pairs = [(a, b, _compared(a, b)) for a, b in zip(old, new, strict=True)]
-        entries = tuple(_result(a, b, found) for a, b, found in pairs)
-        wrong = next((f.counterexample for *_, f in pairs if f.counterexample), None)
-        if wrong is not None:
-            reason = f"old and new code differ: {wrong}"
-            return Report(request.path, Verdict.REFUTED, reason, entries, wrong)
-        doubts = [doubt for *_, found in pairs for doubt in found.doubts]
-        doubts += [NO_FIX] if request.old == request.new else []
-        if doubts:
-            return unverified(doubts[0], entries)
-        inputs = sum(found.inputs for *_, found in pairs)
-        counts = f"{len(pairs)} entries, {inputs} inputs; traces {_traces(old)} → {_traces(new)}"
-        return Report(request.path, Verdict.VERIFIED, counts, entries)
+        return _report(request, pairs, bench.missed())
 
-    def _runs(self, path: Path, source: bytes) -> "list[Run]":
-        with _loaded(path, source) as module:
-            entries = list(_entries(module))
-            self._stage(f"running {len(entries)} entries")
-            return [_run(entry, module.__dict__, self._options.seeds) for entry in entries]
+
+def _counterexample(pairs: "Sequence[Pair]") -> str | None:
+    return next((f.counterexample for *_, f in pairs if f.counterexample), None)
+
+
+def _report(request: Request, pairs: "Sequence[Pair]", missed: Sequence[Place]) -> Report:
+    entries = tuple(_result(*pair) for pair in pairs)
+    wrong = _counterexample(pairs)
+    if wrong is not None:
+        reason = f"old and new code differ: {wrong}"
+        return Report(request.path, Verdict.REFUTED, reason, entries, wrong)
+    doubts = [doubt for *_, found in pairs for doubt in found.doubts]
+    doubts += [NO_FIX] if request.old == request.new else []
+    doubts += [f"the fix in `{place.name}` was never run" for place in missed]
+    if doubts:
+        return Report(request.path, Verdict.UNVERIFIED, doubts[0], entries)
+    inputs = sum(found.inputs for *_, found in pairs)
+    before = sum(run.traces for run, _, _ in pairs)
+    after = sum(run.traces for _, run, _ in pairs)
+    counts = f"{len(pairs)} entries, {inputs} inputs; traces {before} → {after}"
+    notes = dict.fromkeys(note for *_, found in pairs for note in found.notes)
+    return Report(request.path, Verdict.VERIFIED, "; ".join([counts, *notes]), entries)
+
+
+class OtherEntriesError(Exception):
+    """The new module has not the entries of the old one."""
 
 
 @dataclass(slots=True)
@@ -129,95 +169,188 @@ class Run:
     graph: list[Outcome] = field(default_factory=list)
     traces: int = 0
     is_random: bool = False
-    has_inputs: bool = True
 
 
-def _traces(runs: "list[Run]") -> int:
-    return sum(run.traces for run in runs)
+Pair = tuple[Run, Run, Findings]
 
 
-# -- loading -------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Bench:
+    """The two versions of a request, what is called of them, and what that reached."""
+
+    request: Request
+    seeds: int
+    stage: Callable[[str], None]
+    codes: dict[Place, bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        lines = [
+            code.decode(errors="replace").splitlines(keepends=True)
+            for code in (self.request.old, self.request.new)
+        ]
+        self.codes = dict.fromkeys(changed_functions(*lines), False)
+
+    def missed(self) -> list[Place]:
+        return [place for place, is_reached in self.codes.items() if not is_reached]
+
+    def jobs(self, missed: Sequence[Place]) -> list[Job]:
+        """Of what the module compiles, or of what else leads to the missed places."""
+        path, old, new = self.request.path, self.request.old, self.request.new
+        with loaded(path, old) as module:
+            found = list(more_origins(module, missed) if missed else origins(module))
+        self.stage(f"making inputs for {len(found)} entries")
+        with loaded(path, new) as other:
+            if not missed and [each.title for each in found] != [
+                each.title for each in origins(other)
+            ]:
+                raise OtherEntriesError
+            with loaded(path, old) as module:
+                return [self._job(origin, module, other) for origin in found]
+
+    def _job(self, origin: Origin, old: Module, new: Module) -> Job:
+        title, namespace = origin.title, old.namespace
+        maker = namespace.get(f"make_inputs_{title}") or namespace.get("make_inputs")
+        if maker is not None:
+            made = [Given(f"seed {seed}", seed, tuple(maker(seed))) for seed in range(self.seeds)]
+            return Job(origin, _with_edges(made))
+        entry, other = origin.entry(old), origin.entry(new)
+        if entry is None or other is None:
+            raise OtherEntriesError
+        parameters = entry.parameters(other)
+        if parameters is None:
+            return Job(origin)
+        names = (origin.attribute, origin.name) if origin.attribute else (origin.name,)
+        question = Question(
+            entry.python,
+            parameters,
+            names,
+            namespace,
+            self.request.old.decode(errors="replace"),
+            TensorflowTensors(),
+            (),
+            entry.kind == "keras",
+            self.seeds,
+            partial(self._takes, origin),
+        )
+        derived = derive(question)
+        if derived is None:
+            return Job(origin)
+        made = [Given(row.label, row.seed, row.args, row.kwargs) for row in derived.rows]
+        if derived.written:
+            made += [_varied(made[seed % len(made)], seed) for seed in range(1, self.seeds)]
+        return Job(origin, _with_edges(made), derived.origin)
+
+    def _takes(self, origin: Origin, trial: Trial) -> bool:
+        """Whether the old code does, eagerly, in a module without a past."""
+        with loaded(self.request.path, self.request.old) as module, _eagerly():
+            entry = origin.entry(module)
+            if entry is None:
+                return False
+            try:
+                with time_limit(TRIAL_SECONDS):
+                    given = Given("a trial", 0, trial.args, trial.kwargs)
+                    return _outcome(entry, given, eager=True).failure is None
+            except TookTooLongError:
+                return False
+
+    def compared(self, jobs: Sequence[Job]) -> list[Pair]:
+        self.stage(f"running {len(jobs)} entries")
+        old = self._runs(jobs, self.request.old, is_old=True)
+        new = self._runs(jobs, self.request.new)
+        return [
+            (before, after, _compared(before, after, job))
+            for before, after, job in zip(old, new, jobs, strict=True)
+        ]
+
+    def _runs(self, jobs: Sequence[Job], source: bytes, is_old: bool = False) -> list[Run]:
+        with loaded(self.request.path, source) as module:
+            reach = Reach(module.file)
+            runs = [_run(_entry_of(job, module), job.givens, reach, is_old) for job in jobs]
+            if is_old:
+                missed = reach.missed(list(self.codes), module.namespace)
+                self.codes.update((place, True) for place in self.codes if place not in missed)
+            return runs
 
 
-@contextlib.contextmanager
-def _loaded(path: Path, source: bytes) -> Iterator[types.ModuleType]:
-    """The executed module, from a file of its own, in which AutoGraph finds the source."""
-    name = f"{path.stem.replace('.', '_')}_under_test"
-    module = types.ModuleType(name)
-    module.__file__ = str(path)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        copy = Path(folder) / f"{name}.py"
-        copy.write_bytes(source)
-        sys.modules[name] = module
-        sys.path.insert(0, str(path.parent))
-        try:
-            _execute(module, source, copy)
-            yield module
-        finally:
-            sys.path.remove(str(path.parent))
-            sys.modules.pop(name, None)
+def _entry_of(job: Job, module: Module) -> Entry:
+    entry = job.origin.entry(module)
+    if entry is None:
+        raise OtherEntriesError
+    return entry
 
 
-def _execute(module: types.ModuleType, source: bytes, copy: Path) -> None:
-    try:
-        tf.keras.utils.set_random_seed(0)
-        exec(compile(source, str(copy), "exec", dont_inherit=True), module.__dict__)
-    except (Exception, SystemExit) as error:
-        raise LoadError(f"{type(error).__name__}: {error}") from error
+def _varied(given: Given, seed: int) -> Given:
+    args, kwargs = varied((given.args, dict(given.kwargs)), seed)
+    return Given(f"{given.label}, varied {seed}", seed, args, kwargs)
 
 
-def _entries(module: types.ModuleType) -> Iterator[Entry]:
-    for name, found in list(vars(module).items()):
-        if isinstance(found, tf.types.experimental.PolymorphicFunction):
-            is_xla = bool(getattr(found, "_jit_compile", False))
-            yield Entry(name, "xla" if is_xla else "graph", found)
-        elif (
-            isinstance(found, type)
-            and issubclass(found, tf.keras.layers.Layer)
-            and found.__module__ == module.__name__
-        ):
-            tf.keras.utils.set_random_seed(0)
-            yield Entry(name, "keras", found())
+def _with_edges(givens: Sequence[Given]) -> tuple[Given, ...]:
+    if not givens:
+        return ()
+    first = givens[0]
+    edges = (
+        Given(f"{first.label} with {label}", first.seed, args, kwargs, edge=True)
+        for label, (args, kwargs) in edge_cases((first.args, dict(first.kwargs)))
+    )
+    return (*givens, *edges)
 
 
 # -- running -------------------------------------------------------------------------------
 
 
-def _run(entry: Entry, namespace: dict[str, Any], seeds: int) -> Run:
-    run = Run(entry)
-    maker = namespace.get(f"make_inputs_{entry.name}") or namespace.get("make_inputs")
-    if maker is None:
-        run.has_inputs = False
-        return run
-    for seed in range(seeds):
-        arguments = tuple(maker(seed))
-        run.graph.append(_outcome(entry, arguments, seed))
-    run.traces = entry.traces()
-    run.is_random = _draws(entry, tuple(maker(0)))
+@contextlib.contextmanager
+def _eagerly() -> Iterator[None]:
+    """Refused calls of kernels get the result that they should have."""
     tf.config.run_functions_eagerly(True)
     try:
-        for seed in range(seeds):
-            run.eager.append(_outcome(entry, tuple(maker(seed)), seed, eager=True))
+        with NumbaKernels().reference():
+            yield
     finally:
         tf.config.run_functions_eagerly(False)
+
+
+def _run(entry: Entry, givens: Sequence[Given], reach: Reach, is_old: bool) -> Run:
+    """First the inputs that count, then the edge cases: a trace stays with a function."""
+    run = Run(entry)
+    if not givens:
+        return run
+    if entry.kind != "eager":
+        run.graph = [_outcome(entry, given) for given in givens if not given.edge]
+        run.traces = entry.traces()
+        run.graph += [_outcome(entry, given) for given in givens if given.edge]
+        run.is_random = _draws(entry, givens[0])
+    around = _eagerly() if is_old else _plainly()
+    with around, reach.recorded():
+        run.eager = [_outcome(entry, given, eager=True) for given in givens]
     return run
 
 
-def _outcome(entry: Entry, arguments: tuple[Any, ...], seed: int, eager: bool = False) -> Outcome:
-    tf.keras.utils.set_random_seed(seed)
-    watched = [leaf for leaf in tf.nest.flatten(arguments) if _is_differentiable(leaf)]
-    call = entry.function if eager or entry.kind != "keras" else _symbolic(entry, arguments)
+@contextlib.contextmanager
+def _plainly() -> Iterator[None]:
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def _outcome(entry: Entry, given: Given, eager: bool = False) -> Outcome:
+    tf.keras.utils.set_random_seed(given.seed)
+    args, kwargs = given.arguments()
+    watched = [leaf for leaf in tf.nest.flatten((args, kwargs)) if _is_differentiable(leaf)]
+    is_symbolic = entry.kind == "keras" and not eager
+    call = _symbolic(entry, given) if is_symbolic else entry.function
     try:
         with tf.GradientTape() as tape:
             tape.watch(watched)
-            result = call(*arguments)
+            result = call(*args, **({} if is_symbolic else kwargs))
             outputs = tuple(tf.nest.flatten(result))
             floats = [each for each in outputs if _is_differentiable(each)]
             total = tf.add_n([tf.reduce_sum(tf.cast(each, tf.float64)) for each in floats or [0.0]])
         gradients = tuple(tape.gradient(total, watched)) if watched and floats else ()
     except Exception as error:
-        return Outcome(failure=_failure(error))
-    declared = () if eager else _declared(entry, call, arguments)
+        return Outcome(failure=_failure(error), is_traced=isinstance(error, tf.errors.OpError))
+    declared = () if eager else _declared(entry, call, given)
     return Outcome(tuple(map(_array, outputs)), tuple(map(_array, gradients)), declared)
 
 
@@ -239,26 +372,36 @@ def _array(value: Any) -> Any:
     return value.numpy() if tf.is_tensor(value) else value
 
 
-def _symbolic(entry: Entry, arguments: tuple[Any, ...]) -> Any:
-    """A layer as a functional model runs it: in a graph whose batch is None."""
+def _symbolic(entry: Entry, given: Given) -> Any:
+    """A layer as a functional model runs it: in a graph whose batch is None.
+
+    What is passed by keyword is no tensor, as a rule, and a part of the graph."""
     specs = tf.nest.map_structure(
-        lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), list(arguments)
+        lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), list(given.args)
     )
-    layer = entry.function
-    return tf.function(lambda *items: layer(*items), input_signature=specs, autograph=False)
+    layer, kwargs = entry.function, given.kwargs
+
+    return tf.function(
+        lambda *items: layer(*items, **kwargs), input_signature=specs, autograph=False
+    )
 
 
-def _declared(entry: Entry, call: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    concrete = call.get_concrete_function(*arguments)
+def _declared(entry: Entry, call: Any, given: Given) -> tuple[Any, ...]:
+    concrete = _concrete(entry, call, given)
     leaves = tf.nest.flatten(concrete.structured_outputs)
     return tuple(getattr(leaf, "shape", None) for leaf in leaves)
 
 
-def _draws(entry: Entry, arguments: tuple[Any, ...]) -> bool:
+def _concrete(entry: Entry, call: Any, given: Given) -> Any:
+    kwargs = {} if entry.kind == "keras" else given.kwargs
+    return call.get_concrete_function(*given.args, **kwargs)
+
+
+def _draws(entry: Entry, given: Given) -> bool:
     """Whether the graph draws random numbers, which differ between graph and eager."""
-    call: Any = entry.function if entry.kind != "keras" else _symbolic(entry, arguments)
+    call: Any = entry.function if entry.kind != "keras" else _symbolic(entry, given)
     try:
-        graph = call.get_concrete_function(*arguments).graph
+        graph = _concrete(entry, call, given).graph
     except Exception:
         return "random" in str(getattr(entry.function, "python_function", ""))
     return any("Random" in operation.type for operation in graph.get_operations())
@@ -267,40 +410,68 @@ def _draws(entry: Entry, arguments: tuple[Any, ...]) -> bool:
 # -- comparing -----------------------------------------------------------------------------
 
 
-def _compared(old: Run, new: Run) -> Findings:
+def _compared(old: Run, new: Run, job: Job) -> Findings:
     found = Findings()
     name = old.entry.name
-    if not old.has_inputs:
+    if not job.givens:
         found.doubts.append(NO_INPUTS)
         return found
+    found.notes += filter(None, [job.note])
+    found.inputs = len(job.givens)
+    for given, before, after in zip(job.givens, old.eager, new.eager, strict=True):
+        if not (given.edge and _tells_nothing(before, after)):
+            _compare(found, f"{name}, {given.label} (eager)", before, after, is_random=False)
+    if old.entry.kind != "eager":
+        _compare_graphs(found, old, new, job)
+    last = new.graph or new.eager
+    if all(outcome.failure is not None for outcome in last):
+        found.doubts.append(f"{name} raises on every input: {last[0].failure}")
+    counted = [o for o, given in zip(old.graph, job.givens, strict=False) if not given.edge]
+    if all(outcome.failure is None for outcome in counted) and new.traces > old.traces:
+        found.differs(f"{name}: {old.traces} traces before, {new.traces} after")
+    return found
+
+
+def _still_raises(
+    found: Findings, title: str, entry: Entry, before: Outcome, after: Outcome
+) -> None:
+    """A graph that could not be made and now fails as it runs is wrong: XLA's may not be, as
+    it refuses operators only then."""
+    if after.is_traced and not before.is_traced and entry.kind != "xla":
+        found.differs(f"{title}: exception: {before.failure} became {after.failure}")
+    else:
+        found.doubts.append(f"{title}: it still raises: {after.failure}")
+
+
+def _tells_nothing(old: Outcome, new: Outcome) -> bool:
+    """A shape that neither takes, or of which nobody knows what a kernel makes of it."""
+    if old.failure is None:
+        return False
+    return new.failure is not None or old.failure.startswith(NoReferenceError.__name__)
+
+
+def _compare_graphs(found: Findings, old: Run, new: Run, job: Job) -> None:
     is_random = old.is_random or new.is_random
-    found.inputs = len(old.graph)
-    for seed, (before, after) in enumerate(zip(old.eager, new.eager, strict=True)):
-        _compare(found, f"{name}, seed {seed} (eager)", before, after, is_random=False)
-    for seed, (eager, before, after) in enumerate(
-        zip(old.eager, old.graph, new.graph, strict=True)
-    ):
-        title = f"{name}, seed {seed} ({old.entry.kind})"
+    rows = zip(job.givens, old.eager, old.graph, new.graph, strict=True)
+    for given, eager, before, after in rows:
+        title = f"{old.entry.name}, {given.label} ({old.entry.kind})"
         right = before if before.failure is None else eager
-        if after.failure is not None and right.failure is None and before.failure is not None:
-            found.doubts.append(f"{title}: it still raises: {after.failure}")
+        if after.failure is not None and before.failure is not None:
+            if right.failure is None and not given.edge:
+                _still_raises(found, title, old.entry, before, after)
             continue
         _compare(found, title, right, after, is_random)
         _check_declared(found, title, after)
-    if all(outcome.failure is not None for outcome in new.graph):
-        found.doubts.append(f"{name} raises on every input: {new.graph[0].failure}")
-    if all(outcome.failure is None for outcome in old.graph) and new.traces > old.traces:
-        found.differs(f"{name}: {old.traces} traces before, {new.traces} after")
-    return found
 
 
 def _compare(found: Findings, title: str, old: Outcome, new: Outcome, is_random: bool) -> None:
     if (old.failure is None) != (new.failure is None):
         found.differs(f"{title}: exception: {old.failure} against {new.failure}")
         return
+    gradients = _as_many(old.gradients, new.gradients)
     for aspect, before, after in (
         ("output", old.outputs, new.outputs),
-        ("gradient", old.gradients, new.gradients),
+        ("gradient", *gradients),
     ):
         if len(before) != len(after):
             found.differs(f"{title}: {aspect}: {len(before)} values against {len(after)}")
@@ -308,6 +479,11 @@ def _compare(found: Findings, title: str, old: Outcome, new: Outcome, is_random:
             unlike = _unlike(one, other, is_random)
             if unlike:
                 found.differs(f"{title}: {aspect}: {unlike}")
+
+
+def _as_many(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    """An array has no gradients at all, which is as good as none for each input."""
+    return old or (None,) * len(new), new or (None,) * len(old)
 
 
 def _unlike(old: Any, new: Any, is_random: bool) -> str:

@@ -50,7 +50,7 @@ class DynamoSession:
         compile_graph = torch._dynamo.lookup_backend(self.mode.backend)
 
         def backend(graph: torch.fx.GraphModule, example: list[Any]) -> Any:
-            if not _is_recompilation():
+            if not is_recompilation():
                 self.graphs += 1
             return compile_graph(graph, example)
 
@@ -93,7 +93,7 @@ class TorchCompile:
     def session(self, version: Version, entry: Entry, mode: Mode) -> Iterator[DynamoSession]:
         forget_aliases(version.module.__name__)
         session = DynamoSession(version, entry, mode)
-        with _reading_the_log(session), _limits():
+        with reading_the_log(session.read), _limits():
             yield session
         forget_aliases(version.module.__name__)
 
@@ -134,35 +134,39 @@ def parse_break(text: str, path: str) -> Break:
     return Break(code, _line(text, path), title.group(1).strip() if title else _first_line(text))
 
 
-def _line(text: str, path: str) -> int:
+def user_frames(text: str) -> list[tuple[str, int]]:
+    """The user's frames at a break, the innermost last: file and line."""
     _, _, frames = text.partition("User code traceback:")
     if not frames:
         _, _, frames = text.partition("following user code:")
     frames = frames.partition("\nTraceback (most recent call last)")[0]
-    inside = [int(line) for file, line in _FRAME.findall(frames) if file == path]
-    if inside:
-        return inside[-1]
     header = _HEADER.search(text)
-    return int(header.group(2)) if header is not None and header.group(1) == path else 0
+    outer = [header.groups()] if header is not None else []
+    return [(file, int(line)) for file, line in (*outer, *_FRAME.findall(frames))]
+
+
+def _line(text: str, path: str) -> int:
+    return next((line for file, line in reversed(user_frames(text)) if file == path), 0)
 
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def _is_recompilation() -> bool:
+def is_recompilation() -> bool:
     compile_id = torch._guards.CompileContext.current_compile_id()
     return bool(getattr(compile_id, "frame_compile_id", 0))
 
 
 @contextmanager
-def _reading_the_log(session: DynamoSession) -> Iterator[None]:
+def reading_the_log(read: Callable[[str, Callable[[], Any]], None]) -> Iterator[None]:
+    """Gives `read` the name of each artifact of Dynamo's log, and what makes its text."""
     original: Callable[..., Any] = vars(torch_logging)["trace_structured"]
 
     def trace_structured(name: str, metadata_fn: Any = dict, **rest: Any) -> Any:
         if name == "artifact":
             payload = rest.get("payload_fn", lambda: "")
-            session.read(metadata_fn().get("name", ""), payload)
+            read(metadata_fn().get("name", ""), payload)
         return original(name, metadata_fn=metadata_fn, **rest)
 
     with mock.patch.object(torch_logging, "trace_structured", trace_structured):

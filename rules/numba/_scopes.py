@@ -29,6 +29,19 @@ def tape_records(call: Call, ctx: Context) -> bool:
     return any(_name(node, call) in TAPES for node in _contexts(call, ctx))
 
 
+def file_has_tape(call: Call, ctx: Context) -> bool:
+    """Whether anything in the file is recorded; which functions, calls decide elsewhere."""
+    items = (item.item for with_ in _withs(ctx.module) for item in with_.items)
+    return any(_name(node, call) in TAPES for node in items)
+
+
+def _withs(node: cst.CSTNode) -> Iterator[cst.With]:
+    if isinstance(node, cst.With):
+        yield node
+    for child in node.children:
+        yield from _withs(child)
+
+
 def _contexts(call: Call, ctx: Context) -> Iterator[cst.BaseExpression]:
     """The items of the `with` around a call, and the decorators of its function."""
     parents = parents_of(ctx.module)

@@ -10,13 +10,12 @@ from jitlint.finding import Finding, Fix, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._numpy_function import numpy_function_fix
 from ._operators import disabled_fix, operator_fix
 from ._withheld import Withheld
 
-TENSORFLOW = (RegionKind.GRAPH, RegionKind.XLA)
-NO_TENSORFLOW = (
-    "under tf.function the kernel needs tf.numpy_function with its exact dtype and set_shape"
-)
+TENSORFLOW = (RegionKind.GRAPH, RegionKind.GRAPH_PLAIN, RegionKind.XLA)
+NO_TENSORFLOW = "under tf.function the kernel needs tf.numpy_function"
 NO_XLA = "XLA runs no Python: the kernel has to be called outside of the function"
 CODES = {"njit": "GB0156", "jit": "GB0156", "vectorize": "GB0006"}
 OUTCOMES = {
@@ -24,6 +23,7 @@ OUTCOMES = {
     RegionKind.EXPORT: "torch.export cannot take it in",
     RegionKind.TRACE: "the trace keeps the numbers that it returned for the example input",
     RegionKind.GRAPH: "tf.function passes it symbols instead of numbers",
+    RegionKind.GRAPH_PLAIN: "tf.function passes it symbols instead of numbers",
     RegionKind.XLA: "XLA cannot take it in",
 }
 IGNORED = frozenset({"numba.cfunc"})
@@ -57,6 +57,10 @@ class NumbaInGraph(Rule):
         def _(x, rate):
             return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
+    In a `tf.function`, with the dtype that the kernel returns:
+
+        tf.ensure_shape(tf.numpy_function(kernel, [x], x.dtype), x.shape)
+
     ## Fix safety
     Unsafe: an operator is opaque, so that it needs a verification. It is written where the
     kernel's body shows that it returns a new array with the shape of a parameter, and with
@@ -64,13 +68,17 @@ class NumbaInGraph(Rule):
     declares their types. A kernel that only writes is declared in `mutates_args`. No formula
     of a gradient is registered: none was there, as `.numpy()` ends it. The smaller step is
     `torch.compiler.disable` around the call, which keeps one break. Withheld under export and
-    trace where no operator can be written, and under TensorFlow.
+    trace where no operator can be written. `tf.numpy_function` has no gradient, and lends the
+    graph's memory: withheld where a GradientTape of the file records, where the kernel writes,
+    where its result is used as an array, and under XLA, which runs no Python.
 
     ## Measured
     torch 2.13.0, numba 0.68.0: Numba computes `float32 * 2.0` in float64. Where the operator
     returns that and its fake says float32, eager and aot_eager are right and inductor returns
     garbage in silence; `torch.library.opcheck` sees it, and `.to(dtype=x.dtype)` cures it.
     A fake by `empty_like` of a strided tensor promises strides that the result has not.
+    TensorFlow 2.21: a graph compares the dtype with what the kernel returns ("0-th value
+    returned by pyfunc_0 is double, but expects float"), eager code does not.
 
     ## References
     - https://docs.pytorch.org/tutorials/advanced/python_custom_ops.html
@@ -137,11 +145,18 @@ def _codes(kernel: Kernel, region: Region) -> tuple[str, ...]:
     return (code,) if code and region.kind is RegionKind.COMPILE else ()
 
 
+def _tensorflow_fix(call: Call, kernel: Kernel, ctx: Context) -> tuple[Fix | None, str | None]:
+    try:
+        return numpy_function_fix(call, kernel, ctx), None
+    except Withheld as withheld:
+        return None, f"{NO_TENSORFLOW}: {withheld}"
+
+
 def _fix(call: Call, kernel: Kernel, ctx: Context) -> tuple[Fix | None, str | None]:
     if RegionKind.XLA in call.regions:
         return None, NO_XLA
-    if RegionKind.GRAPH in call.regions:
-        return None, NO_TENSORFLOW
+    if not call.regions.keys().isdisjoint(TENSORFLOW):
+        return _tensorflow_fix(call, kernel, ctx)
     try:
         return operator_fix(call, kernel, ctx), None
     except Withheld as withheld:

@@ -28,7 +28,10 @@ def fix_of_size_use(use: SizeUse) -> Result:
     name = callee.name if isinstance(callee, External) else ""
     root = _root(use.node.func)
     if not name.startswith("tensorflow.") or root is None:
-        return None, "`tf.shape(x)[i]` gives the size as a tensor, which this call may not take"
+        return None, (
+            "`tf.shape(x)[i]` gives the size as a tensor, which this call may not take: pin what "
+            "is known by `tf.ensure_shape`"
+        )
     for argument in use.node.args:
         value = use.value_of(argument.value)
         if not shapes.holds_open(value):

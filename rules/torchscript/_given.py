@@ -1,6 +1,5 @@
 """What a parameter is given: its default, and the arguments of the calls that are known."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
@@ -19,6 +18,7 @@ from jitlint.analysis.values import (
     Tuple,
     Value,
 )
+from jitlint.harness import EXAMPLES
 from jitlint.project.modules import FunctionInfo
 from jitlint.region import Region, RegionKind
 
@@ -37,9 +37,6 @@ from ._types import (
     tuple_of,
 )
 from ._uses import is_dtype_name
-
-_EXAMPLES = re.compile(r"(?i)_?((example|test|sample)_?)?(args|inputs|examples?|samples?|cases)")
-"""Names of module variables that hold arguments to call the compiled code with."""
 
 
 def default_type(parameter: cst.Param, seen: CompiledFunction) -> Type | None:
@@ -122,7 +119,7 @@ def _calls(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:
     for moment, bound in zip(seen.moments, seen.arguments, strict=True):
         yield _without_assumptions(seen, bound) if _is_entry(moment.frame.region) else bound
     yield from seen.moments[0].frame.machine.call_sites.get(seen.function, ())
-    variables = list(filter(_EXAMPLES.fullmatch, seen.module.assignments))
+    variables = list(filter(EXAMPLES.fullmatch, seen.module.assignments))
     if variables and _is_main_entry(seen):
         yield from _examples(seen, variables)
 

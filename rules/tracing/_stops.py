@@ -13,6 +13,8 @@ from jitlint.rule import Context
 
 DATA_DEPENDENT = "GB0033"
 """The id of operators that return a Python value which nothing can capture as a symbol."""
+SCALAR_READ = "GB0124"
+"""The id of a read that is captured with `capture_scalar_outputs`."""
 DYNAMIC_SHAPE = "GB0036"
 """The id of operators whose output shape depends on data."""
 
@@ -30,11 +32,19 @@ def problem_of(operation: Operation) -> Problem:
     operator = operation.operator
     if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
         return Problem.DYNAMIC_SHAPE
+    if operation.use is Use.NUMBER or operation.code == SCALAR_READ:
+        return Problem.HOST_READ
+    if _is_read_by_numpy(operation):
+        return Problem.HOST_READ
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
         return Problem.HOST_READ
     if operator.effect or operator.varies:
         return Problem.SIDE_EFFECT
     return Problem.UNSUPPORTED
+
+
+def _is_read_by_numpy(operation: Operation) -> bool:
+    return operation.operator.name.startswith("numpy.") and operation.holds_tensor
 
 
 def breaking_region(operation: Operation) -> Region | None:
@@ -44,16 +54,15 @@ def breaking_region(operation: Operation) -> Region | None:
     and so does a size that depends on data. torch.export runs the program in Python, and
     follows its tensors: it stops at less.
     """
-    if operation.code is None:
-        return None
-    if operation.default_mode is not None:
+    if operation.default_mode is not None and operation.code is not None:
         return operation.default_mode
-    if operation.operator.captured:
+    if operation.captured or not (operation.code or operation.use is Use.NUMBER):
         return None
     exported = operation.regions.get(RegionKind.EXPORT)
     if exported is not None and operation.operator.exported and not exported.fullgraph:
         exported = None
-    return operation.regions.get(RegionKind.COMPILE) or exported
+    compiled = operation.regions.get(RegionKind.COMPILE) if operation.fullgraph else None
+    return compiled or exported
 
 
 def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:

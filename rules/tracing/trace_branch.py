@@ -7,9 +7,10 @@ import libcst as cst
 from jitlint.analysis.observations import Construct, TruthTest
 from jitlint.analysis.values import Source, Static, Tensor
 from jitlint.finding import Finding, Severity
-from jitlint.region import Region, RegionKind
+from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from . import _graph_branches as in_graph
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
 from .isolation.isolate import isolated
@@ -26,7 +27,11 @@ class TraceBranch(Rule):
     Python; inside a loop, `try` or `with` the whole frame runs uncompiled, and
     `fullgraph=True` raises. `torch.export` refuses the program. `torch.jit.trace` is worse:
     it keeps the branch that the example input took, and the traced function returns wrong
-    numbers for all others in silence. There a branch on a shape is frozen as well.
+    numbers for all others in silence. There a branch on a shape is frozen as well. In a
+    graph of TensorFlow AutoGraph converts `if` and `while`, but not `assert`, `in`, `match`,
+    `max()` and conditions of comprehensions, and nothing with `autograph=False` or in what
+    Keras calls: there Python asks a tensor without a value ("Using a symbolic `tf.Tensor` as
+    a Python `bool` is not allowed").
 
     ## Example
         def step(x):
@@ -67,14 +72,15 @@ class TraceBranch(Rule):
     name = "trace-branch"
     severity = Severity.WARNING
     fixable = True
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
     covers = frozenset(construct.code for construct in Construct)
 
     def visit_TruthTest(self, test: TruthTest, ctx: Context) -> Iterator[Finding]:
         region = _stopped_by(test, ctx)
         if region is None:
             return
-        fix, no_fix_reason = fix_for(test, ctx)
+        reason = in_graph.REASONS.get(region.kind)
+        fix, no_fix_reason = (None, reason) if reason else fix_for(test, ctx)
         if fix is None and (fix := isolated(test, ctx)):
             no_fix_reason = None
         yield ctx.finding(
@@ -94,6 +100,8 @@ def _stopped_by(test: TruthTest, ctx: Context) -> Region | None:
         if kind is RegionKind.TRACE and _freezes(test):
             return region
         if kind in DYNAMO and _breaks(test, kind, ctx):
+            return region
+        if kind in GRAPHS and in_graph.is_refused(test, kind):
             return region
     return None
 
@@ -129,7 +137,8 @@ def _freezes(test: TruthTest) -> bool:
     """torch.jit.trace keeps the outcome of every test on a tensor, on data or on a size."""
     if isinstance(test.value, Tensor):
         return True
-    return isinstance(test.value, Static) and test.value.source is not Source.PYTHON
+    sources = (Source.SHAPE, Source.DATA)
+    return isinstance(test.value, Static) and test.value.source in sources
 
 
 def _severity(test: TruthTest, region: Region) -> Severity:
@@ -155,6 +164,8 @@ def _message(test: TruthTest, region: Region, ctx: Context) -> str:
         return f"{tested}; the trace keeps the outcome that the example input had"
     if region.kind is RegionKind.EXPORT:
         return f"{tested}; torch.export cannot follow it"
+    if region.kind in GRAPHS:
+        return f"{tested}; {in_graph.consequence(region)}"
     if test.fullgraph:
         return f"{tested}; torch.compile(fullgraph=True) raises here"
     return f"{tested}; torch.compile breaks the graph here"

@@ -17,6 +17,7 @@ from ._stops import (
     shortened,
 )
 from .isolation.isolate import isolated
+from .shape_fixes.fixes import fix_for
 
 
 class TraceDynamicShape(Rule):
@@ -24,6 +25,7 @@ class TraceDynamicShape(Rule):
 
     name = "trace-dynamic-shape"
     severity = Severity.WARNING
+    fixable = True
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
@@ -31,12 +33,15 @@ class TraceDynamicShape(Rule):
         if region is None or problem_of(operation) is not Problem.DYNAMIC_SHAPE:
             return
         code = shortened(ctx, operation.node)
+        fix, no_fix_reason = fix_for(operation, ctx)
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             f"the size of the result of `{code}` depends on data; {consequence(region)}",
             severity=severity_of(operation, region),
             codes=codes_of(operation, region),
             region=region,
-            fix=(fix := isolated(operation, ctx)),
-            no_fix_reason=None if fix else "TODO",
+            fix=fix,
+            no_fix_reason=no_fix_reason,
         )

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from jitlint.analysis.observations import Operation
+from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
-from jitlint.region import Region, RegionKind
+from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._once import effects
 from ._stops import (
     Problem,
     breaking_region,
@@ -17,6 +18,7 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 
 class TraceSideEffect(Rule):
@@ -76,7 +78,7 @@ class TraceSideEffect(Rule):
     name = "trace-side-effect"
     severity = Severity.WARNING
     fixable = True
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT})
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         if problem_of(operation) is not Problem.SIDE_EFFECT:
@@ -89,6 +91,8 @@ class TraceSideEffect(Rule):
         else:
             return
         fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             _message(operation, region, ctx),
@@ -98,6 +102,9 @@ class TraceSideEffect(Rule):
             fix=fix,
             no_fix_reason=no_fix_reason,
         )
+
+    def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
+        yield from effects(frozen, ctx)
 
 
 def _severity_of_one_run(operation: Operation) -> Severity:

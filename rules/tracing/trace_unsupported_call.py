@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from jitlint.analysis.makers import CUT_OFFS
-from jitlint.analysis.observations import Operation, Use
+from jitlint.analysis.observations import Frozen, Operation, Use
 from jitlint.finding import Finding, Severity
-from jitlint.region import Region, RegionKind
+from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
+from ._once import hashes
 from ._stops import (
     Problem,
     breaking_region,
@@ -18,6 +19,7 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
+from .isolation.isolate import isolated
 
 
 class TraceUnsupportedCall(Rule):
@@ -77,13 +79,15 @@ class TraceUnsupportedCall(Rule):
     name = "trace-unsupported-call"
     severity = Severity.WARNING
     fixable = True
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT})
+    regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         region = breaking_region(operation)
         if region is None or problem_of(operation) is not Problem.UNSUPPORTED:
             return
         fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
+        if fix is None and (fix := isolated(operation, ctx)):
+            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             _message(operation, region, ctx),
@@ -93,6 +97,9 @@ class TraceUnsupportedCall(Rule):
             fix=fix,
             no_fix_reason=no_fix_reason,
         )
+
+    def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
+        yield from hashes(frozen, ctx)
 
 
 def _is_deliberate(operation: Operation) -> bool:

@@ -548,6 +548,21 @@ def test_a_script_called_like_a_library_does_not_stand_for_it(name, tmp_path):
     assert places(check(tmp_path, files)) == marked(files)
 
 
+def test_a_script_that_imports_what_it_is_called_like_means_the_library(tmp_path):
+    files = {
+        "uuid.py": """
+            import uuid
+            import torch
+
+            @torch.compile
+            def gate(x):
+                uuid.uuid4()  # break
+                return x + 1
+        """,
+    }
+    assert places(check(tmp_path, files)) == marked(files)
+
+
 def test_compiled_code_in_a_file_that_is_too_deep_to_read_is_not_passed_over(tmp_path):
     deep = f"chain = x{'.a' * 2000}\n"
     compiled = "import torch\n@torch.compile\ndef gate(x):\n    return x\n"

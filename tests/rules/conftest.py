@@ -21,11 +21,17 @@ def dedented(source: str) -> str:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Callable[[str], Plan]:
+def rules() -> tuple[str, ...]:
+    """The rules whose fixes are made: a test module may name others."""
+    return ("trace-branch",)
+
+
+@pytest.fixture
+def plan(tmp_path: Path, rules: tuple[str, ...]) -> Callable[[str], Plan]:
     def make(source: str) -> Plan:
         path = tmp_path / "module.py"
         path.write_text(dedented(source))
-        settings = Settings(cache=False, select=("trace-branch",), unsafe=True, verify=False)
+        settings = Settings(cache=False, select=rules, unsafe=True, verify=False)
         found = fixing.plan([read(path)], settings, load_rules())
         assert not found.problems
         return found

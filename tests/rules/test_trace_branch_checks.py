@@ -182,9 +182,24 @@ WITHHELD = {
 }
 
 
-@pytest.mark.parametrize(("source", "part"), WITHHELD.values(), ids=WITHHELD)
-def test_a_check_is_left_alone_with_a_reason(reason, source, part):
+AS_OPERATORS = (
+    *("another exception", "a computed message", "no message"),
+    "an assert with a computed message",
+)
+"""Checks that no assertion in the graph can replace: they become operators with an effect."""
+
+
+@pytest.mark.parametrize("name", [name for name in WITHHELD if name not in AS_OPERATORS])
+def test_a_check_is_left_alone_with_a_reason(reason, name):
+    source, part = WITHHELD[name]
     assert part in reason(source)
+
+
+@pytest.mark.parametrize("name", AS_OPERATORS)
+def test_a_check_that_no_assertion_replaces_becomes_an_operator(rewrite, name):
+    new = rewrite(WITHHELD[name][0])
+    assert '@torch.library.custom_op("module::' in new
+    assert ".register_effect(torch.library.EffectType.ORDERED)" in new
 
 
 def test_an_assertion_is_never_called_safe(plan):

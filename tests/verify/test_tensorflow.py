@@ -44,6 +44,23 @@ def f(x):
     {pin}
     return tf.reduce_mean(x, axis=1)
 """
+FILTER = """
+from numba import njit
+
+
+@njit
+def decay(x):
+    out = x.copy()
+    for i in range(1, out.shape[0]):
+        out[i] = out[i] + 0.5 * out[i - 1]
+    return out
+
+
+@tf.function
+def f(x):
+    return {result}
+"""
+CALLED = "tf.numpy_function(decay, [x], {dtype})"
 LAYER = """
 class Flat(tf.keras.layers.Layer):
     def call(self, x):
@@ -59,6 +76,11 @@ def means(options: str = "", pin: str = "pass") -> str:
     return HEAD + MEANS.format(options=options, pin=pin)
 
 
+def filtered(result: str) -> str:
+    return HEAD + FILTER.format(result=result)
+
+
+REFUSED = filtered("decay(x.numpy())")
 SIGNATURE = "(input_signature=[tf.TensorSpec([None, 4], tf.float32)])"
 SOURCES = {
     "right_kernel": (kernel(), kernel("y = tf.ensure_shape(y, x.shape)")),
@@ -85,6 +107,20 @@ SOURCES = {
         HEAD + LAYER.format(result="tf.reshape(x, [x.shape[0], 2, 2])"),
         HEAD + LAYER.format(result="tf.reshape(x, (x.shape[0], 2, 2))"),
     ),
+    "right_operator": (
+        REFUSED,
+        filtered("tf.ensure_shape(tf.numpy_function(decay, [x], x.dtype), x.shape)"),
+    ),
+    "wrong_tout": (REFUSED, filtered("tf.numpy_function(decay, [x], tf.float64)")),
+    "wrong_tout_cast": (REFUSED, filtered("tf.py_function(decay, [x], tf.float64)")),
+    "wrong_operator_shape": (
+        REFUSED,
+        filtered("tf.ensure_shape(tf.numpy_function(decay, [x], x.dtype), [None, 5])"),
+    ),
+    "wrong_lost_gradient": (
+        filtered("x * 2.0"),
+        filtered("tf.numpy_function(lambda x: x * np.float32(2.0), [x], x.dtype)"),
+    ),
     "pinned_width": (means(), means(pin="x = tf.ensure_shape(x, [None, 4])")),
     "signature": (means(), means(options=SIGNATURE)),
     "more_traces": (means(options=SIGNATURE), means()),
@@ -99,7 +135,16 @@ def reports(prove: Callable[..., dict[str, Report]]) -> dict[str, Report]:
     return prove(SOURCES, seeds=5)
 
 
-@pytest.mark.parametrize("name", ["right_kernel", "right_layer", "pinned_width", "signature"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "right_kernel",
+        "right_layer",
+        "right_operator",
+        "pinned_width",
+        "signature",
+    ],
+)
 def test_a_right_rewrite_is_verified(reports, name):
     assert reports[name].verdict is Verdict.VERIFIED, reports[name].reason
 

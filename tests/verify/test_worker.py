@@ -30,8 +30,8 @@ CASES = {
     "syntax_error": ("def f(:\n", ""),
     "no_entry": ("import torch\n", "import torch\n\n"),
     "no_inputs": (
-        GOOD.replace("make_inputs", "other"),
-        GOOD.replace("make_inputs", "other") + "\n",
+        GOOD.replace("make_inputs", "other").replace("x * 2", "x.rows * 2"),
+        GOOD.replace("make_inputs", "other").replace("x * 2", "2 * x.rows"),
     ),
     "bad_inputs": (
         GOOD.replace("return (torch", "return (torsh"),

@@ -36,13 +36,15 @@ class Arm:
     """What each output becomes, and the comments that stand in the arm.
 
     `dropped` are values that nothing uses, and `shared` the pairs of variables of which one
-    may be, or be a part of, the object that the other is.
+    may be, or be a part of, the object that the other is. `effects` are the statements that
+    give nothing back, in their order; all of them speak of the values at the entry, too.
     """
 
     outputs: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
     comments: tuple[str, ...] = ()
     dropped: tuple[cst.BaseExpression, ...] = ()
     shared: frozenset[tuple[str, str]] = frozenset()
+    effects: tuple[cst.Expr, ...] = ()
 
     @property
     def returns(self) -> bool:
@@ -275,8 +277,11 @@ def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
     outputs: dict[str, cst.BaseExpression] = {}
     dropped: list[cst.BaseExpression] = []
     shared: set[tuple[str, str]] = set()
+    effects: list[cst.Expr] = []
     kept = [*comments, *_suite_comments(body)]
     for small in _small_statements(body):
+        if isinstance(small, cst.Expr):
+            effects.append(_effect(small, outputs))
         for name, value in _outputs_of(small):
             if RETURNED in outputs:
                 raise Withheld("there is code behind a return")
@@ -287,7 +292,15 @@ def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
     if RETURNED in outputs:
         dropped += (value for name, value in outputs.items() if name != RETURNED)
         outputs = {RETURNED: outputs[RETURNED]}
-    return Arm(outputs, tuple(kept), tuple(dropped), frozenset(shared))
+    return Arm(outputs, tuple(kept), tuple(dropped), frozenset(shared), tuple(effects))
+
+
+def _effect(statement: cst.Expr, outputs: Mapping[str, cst.BaseExpression]) -> cst.Expr:
+    if RETURNED in outputs:
+        raise Withheld("there is code behind a return")
+    if scope.names_read(statement).intersection(outputs) or scope.names_written(statement):
+        raise Withheld("an arm has an effect that speaks of what it has just computed")
+    return statement
 
 
 def _handed_on(node: cst.CSTNode) -> Iterator[str]:
@@ -312,7 +325,7 @@ def _small_statements(body: cst.BaseSuite) -> Iterator[cst.BaseSmallStatement]:
 
 def _outputs_of(small: cst.BaseSmallStatement) -> Iterator[tuple[str, cst.BaseExpression]]:
     match small:
-        case cst.Pass():
+        case cst.Pass() | cst.Expr():
             return
         case cst.Return(value=None) | cst.Return(value=cst.Name(value="None")):
             raise Withheld("an arm returns None, where the other returns a tensor")
@@ -330,8 +343,6 @@ def _outputs_of(small: cst.BaseSmallStatement) -> Iterator[tuple[str, cst.BaseEx
             raise Withheld(f"an arm changes `{name}` in place: write `{name} = {name} …`")
         case cst.AugAssign():
             raise Withheld("an arm writes into an object, which outlives the branch")
-        case cst.Expr():
-            raise Withheld("an arm has an effect besides its result: move it out of the branch")
         case _:
             keyword = type(small).__name__.lower()
             raise Withheld(f"an arm contains a `{keyword}` statement")

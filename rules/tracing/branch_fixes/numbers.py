@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Observation
 from jitlint.analysis.values import ExternalMethod, Tensor
 
 from .hazards import Hazard
@@ -16,7 +16,9 @@ NEVER_FAIL = frozenset(
 """Methods of tensors that answer for every tensor; `size` does without an argument."""
 
 
-def number_hazards(test: TruthTest, node: cst.BaseExpression, at: cst.CSTNode) -> frozenset[Hazard]:
+def number_hazards(
+    test: Observation, node: cst.BaseExpression, at: cst.CSTNode
+) -> frozenset[Hazard]:
     """The operations that raise for some values, each by its code."""
     found = _Finder(test, at).hazards(node)
     code = test.module.tree.code_for_node
@@ -24,7 +26,7 @@ def number_hazards(test: TruthTest, node: cst.BaseExpression, at: cst.CSTNode) -
 
 
 class _Finder:
-    def __init__(self, test: TruthTest, at: cst.CSTNode) -> None:
+    def __init__(self, test: Observation, at: cst.CSTNode) -> None:
         self._test = test
         self._at = at
 

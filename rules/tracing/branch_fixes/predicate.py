@@ -1,5 +1,6 @@
 """Truth tests as tensors: what Python asked of a value, asked inside of the graph."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -314,11 +315,16 @@ class _Builder:
         except Withheld:
             described = None
         shape = described.shape if isinstance(described, Profile) else frozenset()
-        if shape & self.arms or described is None:
+        if any(map(_may_be_mask, shape & self.arms)) or described is None:
             raise Withheld(
                 f"`{code}` is not known to have one element: reduce it with `.any()` or `.all()`"
             )
         self.conditions[f"`{code}` has one element"] = None
+
+
+def _may_be_mask(leaf: str) -> bool:
+    """An item, such as `x[-1]`, is asked for as one value, even where it is used beside."""
+    return not re.match(r"\[-?\d+\] of ", leaf)
 
 
 def _operand(node: cst.BaseExpression) -> cst.BaseExpression:

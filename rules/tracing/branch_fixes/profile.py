@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Observation
 from jitlint.analysis.tables import Operator, Returns, Table
 from jitlint.analysis.values import (
     External,
@@ -68,6 +68,8 @@ from .operators import (
 from .withheld import Withheld
 
 MAX_DEPTH = 8
+WRITTEN = "@written at "
+"""In the name of a source: something may have been written into it since its definition."""
 MAX_FACTOR, MIN_DIVISOR = 6e4, 1e-4
 """Factors that float16 can hold, and divisors whose reciprocal it can."""
 
@@ -154,7 +156,7 @@ class Describer:
     the arm. The others ran before, and their results are given.
     """
 
-    test: TruthTest
+    test: Observation
     at: cst.CSTNode
     conditional: tuple[cst.CSTNode, ...] = ()
     _depth: int = 0
@@ -249,7 +251,7 @@ class Describer:
                     return replace(given, hazards=frozenset())
                 sources = given.sources
                 if writes_in_place(self._function):
-                    sources = frozenset({f"{node.value}@{id(definition.place)}"})
+                    sources = frozenset({f"{node.value}{WRITTEN}{id(definition.place)}"})
                 return replace(
                     given,
                     sources=sources,
@@ -775,7 +777,7 @@ def agree(profiles: Sequence[Profile], evidence: Evidence = NO_EVIDENCE) -> Agre
     conditions: dict[str, None] = {}
     first = profiles[0]
     for other in profiles[1:]:
-        _same_sources(first, other)
+        conditions.update(dict.fromkeys(_same_sources(first, other)))
         conditions.update(dict.fromkeys(_same_shape(first, other)))
         conditions.update(dict.fromkeys(_same_dtype(first, other, evidence.proven.floating)))
         conditions.update(dict.fromkeys(_same_layout(first, other)))
@@ -786,23 +788,26 @@ def agree(profiles: Sequence[Profile], evidence: Evidence = NO_EVIDENCE) -> Agre
     return Agreement(tuple(conditions), all(each.finite for each in profiles))
 
 
-def _same_sources(a: Profile, b: Profile) -> None:
+def _same_sources(a: Profile, b: Profile) -> Iterable[str]:
+    """What a function computed itself may be of whole numbers, which have no gradient."""
     only = sorted(map(plain, a.sources ^ b.sources))
     if not only:
         return
-    if not a.sources or not b.sources:
+    if a.sources and b.sources:
+        raise Withheld(
+            f"only one arm uses `{only[0]}`: its gradient would become zeros where it is None today"
+        )
+    if not all("@" in each and WRITTEN not in each for each in a.sources | b.sources):
         raise Withheld(
             f"one arm does not depend on `{only[0]}`: its result would begin to require a gradient"
         )
-    raise Withheld(
-        f"only one arm uses `{only[0]}`: its gradient would become zeros where it is None today"
-    )
+    yield from (f"`{name}` does not require grad" for name in only)
 
 
 def _same_shape(a: Profile, b: Profile) -> Iterable[str]:
     if a.shape == b.shape:
         return
-    if not a.shape or not b.shape or not (a.shape & b.shape):
+    if not a.shape or not b.shape:
         raise Withheld("the arms have different shapes")
     yield "both arms have one shape"
 
@@ -848,7 +853,7 @@ def proven_by(describer: Describer, tests: Iterable[cst.BaseExpression]) -> Prov
     for test in tests:
         for comparison in _orderings(test):
             for node in (comparison.left, *(each.comparator for each in comparison.comparisons)):
-                floating |= _floating_in(describer, node)
+                floating |= floating_in(describer, node)
                 real |= _real_in(describer, node)
     return Proven(frozenset(real), frozenset(floating))
 
@@ -878,7 +883,7 @@ def _orderings(node: cst.CSTNode) -> Iterable[cst.Comparison]:
         yield from _orderings(child)
 
 
-def _floating_in(describer: Describer, node: cst.BaseExpression) -> set[str]:
+def floating_in(describer: Describer, node: cst.BaseExpression) -> set[str]:
     """`x` in `x.mean() < 1`: mean refuses whole numbers, and `<` complex ones."""
     if not isinstance(node, cst.Call):
         return set()

@@ -7,7 +7,7 @@ from functools import lru_cache
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Observation
 from jitlint.analysis.values import Tensor
 from jitlint.finding import Fix, Replacement
 
@@ -53,8 +53,11 @@ def _aliases(node: cst.CSTNode) -> Iterator[cst.ImportAlias]:
 # -- callers -------------------------------------------------------------------------------
 
 
-def check_callers(test: TruthTest) -> None:
-    """Raises Withheld where some code calls the function with a number for a tensor."""
+def check_callers(test: Observation, among: frozenset[str] | None = None) -> None:
+    """Raises Withheld where some code calls the function with a number for a tensor.
+
+    `among`: only these parameters matter, and what is None for them was sorted out before.
+    """
     if test.function is None or not isinstance(test.function.node, cst.FunctionDef):
         return
     function = test.function.node
@@ -63,6 +66,8 @@ def check_callers(test: TruthTest) -> None:
         for index, argument in enumerate(call.args):
             name = argument.keyword.value if argument.keyword else (names[index:] or [""])[0]
             value = test.value_of(cst.Name(name)) if name in names else None
+            if among is not None and (name not in among or _is_none(argument.value)):
+                continue
             if isinstance(value, Tensor) and _is_number(argument.value):
                 code = code_of(call)
                 raise Withheld(f"`{code}` passes a number for `{name}`, and torch takes tensors")
@@ -83,6 +88,10 @@ def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
         yield node
     for child in node.children:
         yield from _calls(child)
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _is_number(node: cst.BaseExpression) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.observations import Observation
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
@@ -134,7 +134,7 @@ def _of_result(describer: Describer, call: cst.Call, operator: Operator | None) 
 
 
 def arithmetic_partners(
-    test: TruthTest, describer: Describer, name: str, without: cst.CSTNode
+    test: Observation, describer: Describer, name: str, without: cst.CSTNode
 ) -> Iterator[cst.BaseExpression | None]:
     """For each use of a variable the tensor that it is combined with by an operator, or None."""
     function = scope.function_of(without, describer.module) or describer.module
@@ -145,7 +145,7 @@ def arithmetic_partners(
 
 
 def arithmetic_partner(
-    test: TruthTest, describer: Describer, node: cst.BaseExpression
+    test: Observation, describer: Describer, node: cst.BaseExpression
 ) -> cst.BaseExpression | None:
     parent = parents_of(describer.module)[node]
     if not isinstance(parent, cst.BinaryOperation):

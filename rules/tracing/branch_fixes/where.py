@@ -58,13 +58,22 @@ Guarded = tuple[cst.BaseExpression | None, Branch]
 
 def fix_branch(test: TruthTest, ctx: Context) -> Fix:
     """A branch as a selection between the values of its arms."""
+    describer, selection = selection_of(test)
+    branch = selection.branch
+    if any(arm.effects for arm in branch.arms):
+        raise Withheld("an arm has an effect besides its result: move it out of the branch")
+    if branch.form is Form.NOTHING:
+        return deletion(describer, branch)
+    return selection.fix()
+
+
+def selection_of(test: TruthTest) -> "tuple[Describer, Selection]":
+    """The branch that a test decides. Raises NotMine, or Withheld."""
     owner = _owner(test)
     _require_tensor(test)
     describer = Describer(test, scope.statement_of(owner, test.module.tree))
     guard, branch = _read(describer, owner)
-    if branch.form is Form.NOTHING:
-        return deletion(describer, branch)
-    return _Selection(test, guard, branch).fix()
+    return describer, Selection(test, guard, branch)
 
 
 FIXERS: tuple[Callable[[TruthTest, Context], Fix], ...] = (fix_branch,)
@@ -129,7 +138,8 @@ def _without_guard(describer: Describer, branch: Branch) -> Guarded:
     guard, rest = conjunction(describer, first.test)
     if guard is None:
         return None, branch
-    if len(branch.cases) > 1 or branch.form is Form.NOTHING:
+    is_empty = branch.form is Form.NOTHING and not any(arm.effects for arm in branch.arms)
+    if len(branch.cases) > 1 or is_empty:
         raise Withheld("the test mixes tensors with Python values: test those on their own")
     if isinstance(branch.node, cst.If) and branch.node.orelse is not None:
         raise Withheld("the test mixes tensors with Python values: test those on their own")
@@ -146,12 +156,16 @@ def _without_guard(describer: Describer, branch: Branch) -> Guarded:
 
 
 @dataclass(eq=False)
-class _Selection:
-    """A branch on its way to one expression per output."""
+class Selection:
+    """A branch on its way to one expression per output.
+
+    `report` makes a statement of the test: what stands in front of the selection.
+    """
 
     test: TruthTest
     guard: cst.BaseExpression | None
     branch: Branch
+    report: Callable[[cst.BaseExpression], cst.SimpleStatementLine] | None = None
     conditions: dict[str, None] = field(default_factory=dict)
 
     def fix(self) -> Fix:
@@ -462,9 +476,13 @@ class _Selection:
         if isinstance(self.branch.node, cst.Match):
             bound, tests = self._with_subject(self.branch.node.subject, tests)
             statements += bound
-        if use_where and self._leaf_count > 1:
+        if self.report is not None or (use_where and self._leaf_count > 1):
             named, tests = self._named(tests)
             statements += named
+        if self.report is not None:
+            statements.append(self.report(tests[0]))
+        if self.branch.form is Form.NOTHING:
+            return statements
         if self.branch.form is Form.RETURN:
             value = self._selected(writer, RETURNED, tests, use_where)
             return [*statements, cst.SimpleStatementLine([cst.Return(value)])]

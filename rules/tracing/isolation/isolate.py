@@ -10,11 +10,15 @@ from jitlint.rule import Context
 
 from ..branch_fixes.surroundings import check_names
 from ..branch_fixes.withheld import Withheld
+from .effects import effects_as_operator
 from .part import part_as_operator
 from .whole import function_as_operator
 
 FIRST_MEASURED = "2.13"
 """The first release of torch on which operators with an effect were measured."""
+
+FORMS = (function_as_operator, part_as_operator, effects_as_operator)
+"""Tried in order: the first that is right is taken."""
 
 
 def isolated(seen: Observation, ctx: Context) -> Fix | None:
@@ -24,7 +28,7 @@ def isolated(seen: Observation, ctx: Context) -> Fix | None:
         return None
     if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
         return None
-    for form in (function_as_operator, part_as_operator):
+    for form in FORMS:
         try:
             fix = form(seen, ctx)
             check_names(fix, seen.module.tree)

@@ -14,6 +14,7 @@ from jitlint.analysis.values import (
     Class,
     External,
     ExternalInstance,
+    ExternalMethod,
     Framework,
     Function,
     Static,
@@ -70,9 +71,11 @@ class Judge:
     def _keeps_arguments(self, callee: Value, call: cst.Call) -> bool:
         table = self._machine.torch
         match callee:
+            case External(name) | ExternalMethod(receiver=ExternalInstance(name)) if _is_standard(
+                name
+            ):
+                return True
             case External(name):
-                if _is_standard(name):
-                    return True
                 operator = table.function(name)
                 return operator is not None and not (operator.mutates or operator.random)
             case Function(info) | BoundMethod(function=Function(info)):
@@ -114,6 +117,8 @@ def _check(node: cst.CSTNode, given: frozenset[str], judge: Judge) -> None:
                 raise Withheld(f"an operator must not change its argument `{target.value}`")
         case cst.Call():
             judge.check_call(node)
+        case cst.Raise(cause=cst.From()):
+            raise Withheld("the exception has a cause, which an operator is not given")
     for child in node.children:
         _check(child, given, judge)
 

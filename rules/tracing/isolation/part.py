@@ -1,6 +1,7 @@
 """A statement that gives nothing back, as an operator in front of its function."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -24,18 +25,19 @@ LEAVES = (cst.Return, cst.Break, cst.Continue)
 
 def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The statement around a break as a call of an operator that does the same."""
-    place = _place(seen, ctx)
-    before = _top_level_before(place, ctx)
+    place = place_around(seen, ctx)
+    before = top_level_before(place, ctx)
     statement = place.node
     assert isinstance(statement, cst.BaseStatement)
     _check_flow(place)
     machine = seen.moments[0].frame.machine
     local = scope.local_names(place.function)
     check_mute([statement], local, Judge(machine, seen.value_of))
-    arguments = _Arguments(seen, place, local)
-    arguments.collect()
+    arguments = Arguments(seen, place, local)
+    arguments.collect([statement])
     moved = arguments.renamed(statement)
-    name = _free_name(place.function.name.value, statement, seen)
+    kind = "check" if isinstance(statement, cst.If) else "report"
+    name = free_name(kind, place, seen)
     body = cst.IndentedBlock([moved.with_changes(leading_lines=())])
     operator = Operator(seen.module, name, arguments.parameters(), body)
     call = cst.SimpleStatementLine(
@@ -54,7 +56,7 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     )
 
 
-def _place(seen: Observation, ctx: Context) -> Place:
+def place_around(seen: Observation, ctx: Context) -> Place:
     """The statement: an `if` or `assert` that asks, else the one that the break is in."""
     function = seen.function.node if seen.function is not None else None
     if not isinstance(function, cst.FunctionDef):
@@ -70,7 +72,7 @@ def _place(seen: Observation, ctx: Context) -> Place:
     return Place(statement, function, parents.__getitem__)
 
 
-def _top_level_before(place: Place, ctx: Context) -> cst.BaseStatement:
+def top_level_before(place: Place, ctx: Context) -> cst.BaseStatement:
     node: cst.CSTNode = place.node
     for parent in ancestors_of(place.node, ctx.module):
         if isinstance(parent, cst.Module):
@@ -85,10 +87,14 @@ def _top_level_before(place: Place, ctx: Context) -> cst.BaseStatement:
     return before
 
 
-def _check_flow(place: Place) -> None:
+def check_surroundings(place: Place) -> None:
     for around in place.outward():
         if isinstance(around.owner, cst.Try | cst.TryStar):
             raise Withheld("the statement stands in a `try`, which an operator's error may escape")
+
+
+def _check_flow(place: Place) -> None:
+    check_surroundings(place)
     _check_leaves(place.node)
     left = scope.names_written(place.node) & place.read_later()
     if left:
@@ -102,16 +108,29 @@ def _check_leaves(node: cst.CSTNode) -> None:
         _check_leaves(child)
 
 
-def _free_name(function: str, statement: cst.BaseStatement, seen: Observation) -> str:
-    kind = "check" if isinstance(statement, cst.If) else "report"
-    base = f"_{kind}_{function.strip('_')}"
+def free_name(kind: str, place: Place, seen: Observation) -> str:
+    """`_check_step`, `_check_net_forward`: a name for an operator that the module can have."""
+    path = [place.function.name.value, *_classes_around(place)]
+    base = "_".join(["", kind, *(_snake_case(each.strip("_")) for each in reversed(path))])
     taken = seen.module.facts.bindings
     names = (base if number == 1 else f"{base}_{number}" for number in range(1, 1000))
     return next(name for name in names if name not in taken)
 
 
+def _classes_around(place: Place) -> Iterator[str]:
+    node: cst.CSTNode = place.function
+    while not isinstance(node, cst.Module):
+        node = place.parent(node)
+        if isinstance(node, cst.ClassDef):
+            yield node.name.value
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 @dataclass(eq=False)
-class _Arguments:
+class Arguments:
     """What the statement reads of its function, and the parameters that it becomes."""
 
     seen: Observation
@@ -121,13 +140,21 @@ class _Arguments:
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     nodes: dict[cst.CSTNode, str] = field(default_factory=dict)
 
-    def collect(self) -> None:
-        own = scope.names_written(self.place.node)
-        for node in _texts(self.place.node):
-            if self._is_fixed_text(node, own):
-                self._add(node, "message", cst.Name("str"))
-        for node in self._paths(self.place.node, own):
-            self._add_path(node)
+    def collect(self, statements: Sequence[cst.CSTNode]) -> None:
+        """What these statements, which are a part of `place`, read."""
+        own = scope.names_written(*statements)
+        for statement in statements:
+            for node in _texts(statement):
+                if self._is_fixed_text(node, own):
+                    self._add(node, "message", cst.Name("str"))
+        for statement in statements:
+            for node in self._paths(statement, own):
+                self._add_path(node)
+
+    def give(self, name: str) -> None:
+        """A parameter for a tensor that the code does not have yet."""
+        self.annotations[name] = scope.Spelling(self.seen.module).of("Tensor")
+        self.values[name] = cst.Name(name)
 
     def _is_fixed_text(self, node: cst.BaseExpression, own: frozenset[str]) -> bool:
         """A text that the trace knows, such as an f-string of sizes and modes."""

@@ -1,0 +1,277 @@
+"""Values that a parameter may be given, by its annotation, its default and the code's literals."""
+
+import collections.abc
+import dataclasses
+import itertools
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jitlint.verify.derive.signatures import EMPTY, Parameter
+
+LEADS = (4, 6, 3, 5)
+"""Sizes of the first dimension, taken in turn."""
+COMMON_SIZES = (8, 4, 3)
+MAX_SIZES = 8
+LARGEST = 4096
+TENSOR = "tensor"
+TYPED = "typed"
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a value is made with."""
+
+    seed: int = 0
+    lead: int = LEADS[0]
+
+
+Make = Callable[[Draw], Any]
+Dim = int | None
+"""A size; None is the leading one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    dims: tuple[Dim, ...]
+    dtype: str = "float"
+
+    def sizes(self, draw: Draw) -> tuple[int, ...]:
+        return tuple(draw.lead if dim is None else dim for dim in self.dims)
+
+
+MakeTensor = Callable[[tuple[int, ...], str, int], Any]
+"""A tensor or array of a shape, of `float`, `int` or `bool`, by a seed."""
+
+
+class Tensors(Protocol):
+    """The tensors of one framework."""
+
+    def maker(self, annotation: Any) -> MakeTensor | None:
+        """For a type of tensors or arrays, and for `EMPTY`; None for any other type."""
+
+    def constants(self, annotation: Any) -> Sequence[Any]:
+        """Values of a type of the framework's own, such as a dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to give a parameter a value. `kind`: values of one kind take turns.
+
+    `shape` is that of a tensor; `omitted` leaves the parameter to its default.
+    """
+
+    kind: str
+    make: Make
+    shape: Shape | None = None
+    omitted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """`sizes` of dimensions that the code is likely to want, and its string `literals`."""
+
+    sizes: tuple[int, ...]
+    literals: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], namespace: Mapping[str, Any], sizes: Sequence[int]
+    ) -> "Hints":
+        constants = list(_constants(getattr(function, "__code__", None)))
+        numbers = [*sizes, *(value for value in namespace.values()), *constants]
+        wanted = [n for n in numbers if type(n) is int and 1 < n <= LARGEST]
+        found = tuple(dict.fromkeys(wanted))[: MAX_SIZES - len(COMMON_SIZES)]
+        strings = [each for each in constants if isinstance(each, str) and len(each) < 40]
+        return cls(tuple(dict.fromkeys((*found, *COMMON_SIZES))), tuple(dict.fromkeys(strings)))
+
+
+def _constants(code: types.CodeType | None) -> Iterator[Any]:
+    if code is None:
+        return
+    documentation = code.co_consts[:1]
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            yield from _constants(value)
+        elif isinstance(value, tuple | frozenset):
+            yield from value
+        elif not (isinstance(value, str) and value in documentation and " " in value):
+            yield value
+
+
+def shapes(hints: Hints, has_weights: bool) -> list[Shape]:
+    """The shapes to try, the likely ones first: of a layer's input, or of a function's."""
+    flat = [Shape((None,))]
+    rows = [Shape((None, size)) for size in hints.sizes]
+    sequences = [Shape((None, 5, size)) for size in hints.sizes]
+    channels = dict.fromkeys((*hints.sizes[:4], 3, 1))
+    images = [Shape((None, size, 8, 8)) for size in channels]
+    fixed = [Shape((size,)) for size in hints.sizes]
+    numbers = [Shape(()), Shape((None,), "int"), Shape((None, 5), "int"), Shape((None,), "bool")]
+    first = [*rows, *sequences, *flat] if has_weights else [*flat, *rows, *sequences]
+    return [*first, *images, *fixed, *numbers]
+
+
+# -- choices -------------------------------------------------------------------------------
+
+SCALARS: Mapping[type, tuple[Any, ...]] = {
+    bool: (True, False),
+    int: (2, 1, 3, 0, -1),
+    float: (0.5, 2.0, 0.0, -1.5),
+    complex: (0.5 + 1j, 2 + 0j),
+    type(None): (None,),
+}
+STRINGS = ("abc", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """What the parameters of one callable can be given, with tensors of one shape.
+
+    `plain`: what has no type is no tensor, as in a constructor.
+    """
+
+    hints: Hints
+    tensors: Tensors
+    plain: bool = False
+
+    def choices(self, parameter: Parameter, shape: Shape) -> list[Choice]:
+        default = parameter.default
+        found = [
+            choice
+            for annotation in parameter.annotations
+            for choice in self._by_annotation(annotation, shape)
+        ]
+        if not found and default is not EMPTY and default is not None:
+            found = list(self._like(default))
+        if not found and not parameter.annotations:
+            found = list(self._unknown(shape))
+        if default is EMPTY:
+            return found
+        kind = found[0].kind if found else TYPED
+        return [Choice(kind, lambda draw: default, omitted=True), *found]
+
+    def _by_annotation(self, annotation: Any, shape: Shape) -> Iterator[Choice]:
+        make = self.tensors.maker(annotation)
+        if make is not None:
+            yield Choice(TENSOR, _drawn(make, shape), shape)
+            return
+        for other in self._makes(annotation, shape):
+            yield Choice(TYPED, other)
+
+    def _makes(self, annotation: Any, shape: Shape) -> Iterator[Make]:
+        """Ways to make a value of an annotated type; none where the type is not known."""
+        make = self.tensors.maker(annotation)
+        if make is not None:
+            yield _drawn(make, shape)
+        elif annotation is str:
+            yield from map(_constant, (*self.hints.literals, *STRINGS))
+        elif annotation in SCALARS:
+            yield from map(_constant, SCALARS[annotation])
+        elif typing.get_origin(annotation) is not None:
+            yield from self._generic(annotation, shape)
+        elif dataclasses.is_dataclass(annotation) or hasattr(annotation, "_fields"):
+            yield from self._record(annotation, shape)
+        else:
+            yield from map(_constant, self.tensors.constants(annotation))
+
+    def _generic(self, annotation: Any, shape: Shape) -> Iterator[Make]:
+        origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+        if origin in (typing.Union, types.UnionType):
+            some = [each for each in inner if each is not type(None)]
+            yield from itertools.chain.from_iterable(self._makes(each, shape) for each in some)
+            if len(some) < len(inner):
+                yield _constant(None)
+        elif origin is typing.Literal:
+            yield from map(_constant, inner)
+        elif origin in (list, collections.abc.Sequence, collections.abc.Iterable):
+            yield from self._lists(inner[0], shape)
+        elif origin is tuple:
+            types_ = (inner[0],) * 2 if inner[-1] is Ellipsis else inner
+            yield from _together(tuple, [list(self._makes(each, shape)) for each in types_])
+        elif origin in (dict, collections.abc.Mapping):
+            yield from self._dicts(inner[0], inner[1], shape)
+
+    def _lists(self, element: Any, shape: Shape) -> Iterator[Make]:
+        makes = list(self._makes(element, shape))
+        if makes:
+            for length in (2, 3, 1):
+                chosen = [makes[index % len(makes)] for index in range(length)]
+                yield from _together(list, [[each] for each in chosen])
+
+    def _dicts(self, key: Any, value: Any, shape: Shape) -> Iterator[Make]:
+        """With the keys that the code mentions, and with two of them."""
+        makes = list(self._makes(value, shape))
+        written = self.hints.literals if key is str else ()
+        keys = list(dict.fromkeys((*written, *SCALARS.get(key, STRINGS))))[:4]
+        if makes and keys:
+            for names in (keys, keys[:1]):
+                made = [makes[index % len(makes)] for index in range(len(names))]
+                yield _mapping(tuple(names), tuple(made))
+
+    def _record(self, annotation: Any, shape: Shape) -> Iterator[Make]:
+        try:
+            fields = typing.get_type_hints(annotation)
+        except Exception:
+            return
+        yield from _together(
+            lambda values: annotation(*values),
+            [list(self._makes(each, shape)) for each in fields.values()],
+        )
+
+    def _like(self, default: Any) -> Iterator[Choice]:
+        """Values of the type of a default."""
+        kind = type(default)
+        if kind is str:
+            yield from (Choice("str", _constant(each)) for each in self.hints.literals)
+        for value in SCALARS.get(kind, ()):
+            yield Choice(kind.__name__, _constant(value))
+
+    def _unknown(self, shape: Shape) -> Iterator[Choice]:
+        """Of a parameter without a type: a tensor, else a number, a string or a list."""
+        make = self.tensors.maker(EMPTY)
+        assert make is not None
+        if not self.plain:
+            yield Choice(TENSOR, _drawn(make, shape), shape)
+        pair = [[_drawn(make, shape)]] * 2
+        kinds: dict[str, list[Make]] = {
+            "int": list(map(_constant, SCALARS[int])),
+            "list": list(_together(list, pair)),
+            "float": list(map(_constant, SCALARS[float])),
+            "str": list(map(_constant, self.hints.literals)),
+            "bool": list(map(_constant, SCALARS[bool])),
+        }
+        for turn in range(max(map(len, kinds.values()))):
+            yield from (Choice(kind, ways[turn]) for kind, ways in kinds.items() if ways[turn:])
+
+
+def _drawn(make: MakeTensor, shape: Shape) -> Make:
+    return lambda draw: make(shape.sizes(draw), shape.dtype, draw.seed)
+
+
+def _constant(value: Any) -> Make:
+    return lambda draw: value
+
+
+def _together(build: Callable[[Any], Any], makes: Sequence[Sequence[Make]]) -> Iterator[Make]:
+    """Containers whose members are made each in its first way, then in its second, …"""
+    if not all(makes):
+        return
+    for turn in range(max(map(len, makes), default=1)):
+        chosen = [each[turn % len(each)] for each in makes]
+        yield _built(build, chosen)
+
+
+def _built(build: Callable[[Any], Any], makes: Sequence[Make]) -> Make:
+    return lambda draw: build(
+        [each(dataclasses.replace(draw, seed=draw.seed + i)) for i, each in enumerate(makes)]
+    )
+
+
+def _mapping(names: tuple[Any, ...], makes: tuple[Make, ...]) -> Make:
+    return lambda draw: {
+        name: make(dataclasses.replace(draw, seed=draw.seed + index))
+        for index, (name, make) in enumerate(zip(names, makes, strict=True))
+    }

@@ -1,0 +1,1 @@
+"""Rewrites of code that reads the values of tensors into Python."""

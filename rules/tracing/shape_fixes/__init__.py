@@ -1,0 +1,1 @@
+"""Rewrites of operations whose results have sizes that depend on data."""
