@@ -122,15 +122,15 @@ def _effects_of_methods(maker: Subject, cls: str, wanted: Iterable[str]) -> dict
 
 
 def _observed(subject: Subject) -> str | None:
-    """The effect that every call has."""
+    """The effect of a call that works."""
     try:
         function = subject.resolve()
     except Exception:
         return None
     _speak()
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
-    effects = [_effect_of_call(subject, text) for text in texts[:CALLS]]
-    return effects[0] if effects and None not in effects else None
+    effects = (_effect_of_call(subject, text) for text in texts[:CALLS])
+    return next(filter(None, effects), None)
 
 
 def _effect_of_call(subject: Subject, text: str) -> str | None:

@@ -180,6 +180,8 @@ class Operation(Observation):
             return operator.with_tensor, operator.with_tensor_captured
         if operator.with_tensor_inside and self.holds_tensor:
             return operator.with_tensor_inside, operator.with_tensor_inside_captured
+        if self.use is Use.ATTRIBUTE and not operator.breaks:
+            return operator.intermediate, operator.captured
         return operator.reads or operator.breaks, operator.captured
 
     @property

@@ -120,7 +120,7 @@ class Operator:
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
         given_tensor = self.with_tensor or self.with_tensor_inside
-        return bool(self.breaks or self.reads or given_tensor or self.varies)
+        return bool(self.breaks or self.reads or given_tensor or self.varies or self.intermediate)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""

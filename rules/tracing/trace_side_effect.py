@@ -18,7 +18,6 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
-from .isolation.isolate import isolated
 
 
 class TraceSideEffect(Rule):
@@ -91,8 +90,6 @@ class TraceSideEffect(Rule):
         else:
             return
         fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        if fix is None and (fix := isolated(operation, ctx)):
-            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             _message(operation, region, ctx),

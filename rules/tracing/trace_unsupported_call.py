@@ -19,7 +19,6 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
-from .isolation.isolate import isolated
 
 
 class TraceUnsupportedCall(Rule):
@@ -86,8 +85,6 @@ class TraceUnsupportedCall(Rule):
         if region is None or problem_of(operation) is not Problem.UNSUPPORTED:
             return
         fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        if fix is None and (fix := isolated(operation, ctx)):
-            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             _message(operation, region, ctx),
