@@ -185,10 +185,7 @@ def _system_calls() -> Iterator[list[str]]:
     reached: list[str] = []
 
     def see(_frame: FrameType, event: str, function: Any) -> None:
-        module = (
-            getattr(function, "__module__", None)
-            or type(getattr(function, "__self__", None)).__module__
-        )
+        module = getattr(function, "__module__", None)
         if event == "c_call" and module in SYSTEM:
             reached.append(f"{module}.{function.__name__}")
 
