@@ -141,7 +141,7 @@ def exit_stack(operation: Operation, ctx: Context) -> Fix:
         raise Withheld("the block does nothing but enter the stack")
     function = scope.function_of(statement, ctx.module)
     around = function if function is not None else ctx.module
-    if sum(read.value == name for read in scope.reads(around)) != len(entered):
+    if _mentions(name, around) != 1 + len(entered):
         raise Withheld(f"`{name}` is used for more than to enter what the block needs")
     new = statement.with_changes(
         items=[
@@ -151,6 +151,14 @@ def exit_stack(operation: Operation, ctx: Context) -> Fix:
         body=statement.body.with_changes(body=rest),
     )
     return Fix(Safety.SAFE, "Enter it in the `with` statement", {statement: new})
+
+
+def _mentions(name: str, node: cst.CSTNode) -> int:
+    if isinstance(node, cst.Attribute):
+        return _mentions(name, node.value)
+    if isinstance(node, cst.Name):
+        return node.value == name
+    return sum(_mentions(name, child) for child in node.children)
 
 
 def _stack_of(operation: Operation, ctx: Context) -> tuple[cst.With, str]:
