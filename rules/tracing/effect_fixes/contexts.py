@@ -1,5 +1,6 @@
 """Context managers that a compiler cannot enter, and what says the same without them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -17,6 +18,7 @@ from jitlint.analysis.values import (
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
+from ..branch_fixes.comments import comment_line, comments_in
 from ..branch_fixes.flow import code_of
 from ..branch_fixes.withheld import NotMine, Withheld
 
@@ -149,6 +151,10 @@ def exit_stack(operation: Operation, ctx: Context) -> Fix:
             for each in entered
         ],
         body=statement.body.with_changes(body=rest),
+    )
+    lost = Counter(comments_in(statement)) - Counter(comments_in(new))
+    new = new.with_changes(
+        leading_lines=[*statement.leading_lines, *map(comment_line, lost.elements())]
     )
     return Fix(Safety.SAFE, "Enter it in the `with` statement", {statement: new})
 

@@ -7,6 +7,7 @@ from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
+from ..branch_fixes.comments import require_comments
 from ..branch_fixes.surroundings import check_names
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..isolation.isolate import isolated
@@ -45,6 +46,7 @@ def _rewritten(operation: Operation, ctx: Context, no_fixer: str) -> tuple[Fix |
     try:
         fix = fixer(operation, ctx)
         check_names(fix, operation.module.tree)
+        require_comments(fix.replacements)
         return fix, ""
     except NotMine:
         return None, no_fixer
