@@ -8,7 +8,8 @@ made outside the region. An entry holds what there is to say of
 - `breaks`: the break that every call causes whose result is not used;
 - `with_tensor`: the break when a tensor is among the arguments, and `with_tensor_inside`:
   in a list among them, of a call which breaks nothing without;
-- `captured`: that break does not happen with `fullgraph=True` (tried for torch and tensors);
+- `captured`, `with_tensor_captured`, `with_tensor_inside_captured`: that break does not
+  happen with `fullgraph=True` (tried for torch and tensors);
 - `instance`: the class of the result, where that has methods of its own;
 - `varies`: two calls with equal arguments in one process give different values;
 - `source`: "measured".
@@ -141,6 +142,12 @@ RECEIVERS: dict[str, str] = {
     "torch.utils.data.Dataset": "torch.utils.data.TensorDataset(matrix)",
 }
 """Objects whose methods are called, beside those that a call of the library returns."""
+CAPTURED = {
+    "breaks": "captured",
+    "with_tensor": "with_tensor_captured",
+    "with_tensor_inside": "with_tensor_inside_captured",
+}
+"""Fields of breaks, and where it stands that fullgraph captures them."""
 SAMPLES = 2
 TENSOR_SAMPLES = 3
 REPEATS = 6
@@ -326,10 +333,11 @@ def measure(subject: Subject) -> Found | None:
             texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
             chosen = spread(texts, TENSOR_SAMPLES)
             breaks[field] = _common_break(subject, chosen, computed=True)
-    seen = {field: common for field, common in breaks.items() if common is not None}
-    entry.update({field: identifier for field, (identifier, _) in seen.items()})
-    if seen and all(captured for _, captured in seen.values()):
-        entry["captured"] = True
+    for field, common in breaks.items():
+        if common is not None:
+            entry[field], captured = common
+            if captured:
+                entry[CAPTURED[field]] = True
     return found
 
 
