@@ -7,7 +7,7 @@ them needs no framework.
 import enum
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -115,6 +115,13 @@ class Operator:
     unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
+
+    @property
+    def break_ids(self) -> frozenset[str]:
+        """The ids of all graph breaks that the row tells of."""
+        found = (self.breaks, self.with_tensor, self.with_tensor_inside, self.held)
+        named = (*found, self.reads, self.input, self.intermediate)
+        return frozenset(each for each in named if each is not None and each.startswith("GB"))
 
     @property
     def is_notable(self) -> bool:
@@ -299,6 +306,14 @@ class Table:
                 {slot: _operator(f"{operator}({slot})", row) for slot, row in rows.items()}
             )
         return self._numbers[operator]
+
+    def rows(self, *sections: str) -> Iterator[Operator]:
+        """All rows of some sections."""
+        for section in sections:
+            for name in self._data.get(section, {}):
+                row = self._operator(section, name)
+                if row is not None:
+                    yield row
 
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jitlint.analysis import tables
 from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
@@ -77,6 +78,9 @@ class TraceSideEffect(Rule):
     name = "trace-side-effect"
     severity = Severity.WARNING
     fixable = True
+    covers = frozenset[str]().union(
+        *(row.break_ids for row in tables.load().rows("standard") if row.effect or row.varies)
+    )
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:

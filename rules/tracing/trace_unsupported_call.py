@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 
+from jitlint.analysis import tables
 from jitlint.analysis.makers import CUT_OFFS
 from jitlint.analysis.observations import Frozen, Operation, Use
+from jitlint.analysis.tables import Operator
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._once import hashes
 from ._stops import (
+    DYNAMIC_SHAPE,
+    SCALAR_READ,
     Problem,
     breaking_region,
     codes_of,
@@ -19,6 +23,19 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
+
+
+READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
+
+
+def _rows() -> Iterator[Operator]:
+    """What the table knows to break a graph, effects and reads aside."""
+    table = tables.load()
+    yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
+    yield from table.rows("requires_grad")
+    for row in table.rows("standard", "functions", "methods", "modules"):
+        if not (row.effect or row.varies or row.reads or row.dynamic_shape):
+            yield row
 
 
 class TraceUnsupportedCall(Rule):
@@ -78,6 +95,7 @@ class TraceUnsupportedCall(Rule):
     name = "trace-unsupported-call"
     severity = Severity.WARNING
     fixable = True
+    covers = frozenset[str]().union(*(row.break_ids for row in _rows())) - READS
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
