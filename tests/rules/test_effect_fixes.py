@@ -198,3 +198,8 @@ def test_what_may_differ_is_left_with_a_reason(case, tmp_path):
     source = "def made(n):\n    return torch.ones(n)\n\n\n" + compiled(code) + "\n    return y\n"
     reasons = [each.no_fix_reason or "" for each in reported(tmp_path, source)]
     assert any(why in reason for reason in reasons), reasons
+
+
+def test_a_change_of_a_tensor_is_not_hidden_in_an_operator(tmp_path):
+    source = compiled("w = x * 2\nw.retain_grad()\nreturn w")
+    assert [each.fix_safety for each in reported(tmp_path, source)] == [None]

@@ -32,8 +32,8 @@ def fix_for(operation: Operation, ctx: Context, no_fixer: str) -> tuple[Fix | No
     """The fix and None, or None and the reason; `no_fixer` is the reason of those that have
     no rewrite."""
     fix, reason = _rewritten(operation, ctx, no_fixer)
-    if fix is None:
-        fix = isolated(operation, ctx)
+    if fix is None and operation.operator.effect is not None:
+        fix = isolated(operation, ctx)  # what it does, it does to the world, and not to a tensor
     return fix, reason if fix is None else None
 
 
