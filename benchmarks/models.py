@@ -93,7 +93,7 @@ def proved(library: str, folder: Path, names: Sequence[str]) -> tuple[list[Row],
     old = bench.measured(source, names)
     say(library, "looking for fixes")
     offered = bench.offered(old)
-    say(library, f"{len(offered)} fixes, {sum(map(bool, offered.values()))} of them run")
+    say(library, f"{len(offered)} fixes, {sum(bool(each.runs) for each in offered)} of them run")
     return bench.judged(old, offered)
 
 
@@ -105,12 +105,24 @@ class DidNotRunError(Exception):
     """The models could not even be built: the library's code does not load."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Fixed:
-    """Some of the fixes, applied: the new content by file, and where each fix stands."""
+    """Some of the fixes, applied: the new content by file, and where each fix stands.
 
-    new: dict[Path, bytes]
-    offers: dict[Key, Offer]
+    Equal code in one file has one key, which stands in several places.
+    """
+
+    new: Mapping[Path, bytes]
+    places: Sequence[tuple[Key, Offer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fix in one place, and the runs that pass through its lines."""
+
+    key: Key
+    offer: Offer
+    runs: tuple[Run, ...]
 
 
 @dataclass(slots=True)
@@ -142,25 +154,23 @@ class Bench:
             found: dict[Run, Measured] = pickle.loads(output.read_bytes())
         return found
 
-    def offered(self, old: Mapping[Run, Measured]) -> dict[Key, tuple[Run, ...]]:
-        """Each fix that is offered, and the runs that pass through its lines."""
+    def offered(self, old: Mapping[Run, Measured]) -> list[Candidate]:
+        """Each fix that is offered in the files that the models run."""
         names = {name for seen in old.values() for name in seen.lines}
         self.files = sorted(path for name in names if (path := self.source / name).is_file())
-        offers = self.fixed(()).offers
-        return {
-            key: tuple(
-                run for run, seen in old.items() if not seen.failure and offer.runs_in(seen.lines)
-            )
-            for key, offer in offers.items()
-        }
+        sound = {run: seen.lines for run, seen in old.items() if not seen.failure}
+        return [
+            Candidate(key, offer, tuple(run for run in sound if offer.runs_in(sound[run])))
+            for key, offer in self.fixed(()).places
+        ]
 
-    def fixed(self, refused: Sequence[Key]) -> Fixed:
+    def fixed(self, refused: Collection[Key]) -> Fixed:
         """All the fixes but these."""
         chosen = frozenset(refused)
         if chosen not in self.known:
             plan = self._plan(dict.fromkeys(chosen, NOT_CHOSEN))
             self.known[chosen] = Fixed(
-                {each.source.path: each.new for each in plan.files}, self._offers(plan)
+                {each.source.path: each.new for each in plan.files}, self._places(plan)
             )
         return self.known[chosen]
 
@@ -176,13 +186,13 @@ class Bench:
         _, sources, _ = stages.gather(self.files, settings, None, stages.silent)
         return fixing.plan(sources, settings, installed(), without=refused)
 
-    def _offers(self, plan: Plan) -> dict[Key, Offer]:
+    def _places(self, plan: Plan) -> list[tuple[Key, Offer]]:
         heads = Heads(self.source)
-        return {
-            key: self._offer(diagnostic, heads)
+        return [
+            (key, self._offer(diagnostic, heads))
             for fixed in plan.files
             for key, diagnostic in zip(plan.keys[fixed.source.name], fixed.applied, strict=True)
-        }
+        ]
 
     def _offer(self, found: Diagnostic, heads: Heads) -> Offer:
         file = Path(found.path).resolve().relative_to(self.source).as_posix()
@@ -197,20 +207,23 @@ class Bench:
         )
 
     def judged(
-        self, old: Mapping[Run, Measured], offered: Mapping[Key, tuple[Run, ...]]
+        self, old: Mapping[Run, Measured], offered: Sequence[Candidate]
     ) -> tuple[list[Row], list[Proof]]:
-        """Applies what runs, takes back what is to blame, and says what is left."""
-        offers = self.fixed(()).offers
-        idle = [key for key, runs in offered.items() if not runs]
+        """Applies all fixes, takes back what is to blame, and says what is left."""
         blamed: dict[Key, str] = {}
-        new = self.after(idle, {run for runs in offered.values() for run in runs})
-        while found := self._blamed(old, new, offered, [*idle, *blamed]):
+        new = self.after((), {run for each in offered for run in each.runs})
+        while found := self._blamed(old, new, offered, blamed):
             blamed |= found
-            stale = {run for key in found for run in offered[key]}
-            new |= self.after([*idle, *blamed], stale)
+            files = {each.offer.file for each in offered if each.key in found}
+            new |= self.after(blamed, {run for run in new if files & old[run].lines.keys()})
         proofs = [
-            Proof(offers[key], verdict(key, idle, blamed), runs, blamed.get(key, ""))
-            for key, runs in offered.items()
+            Proof(
+                each.offer,
+                verdict(each.runs, each.key in blamed),
+                each.runs,
+                blamed.get(each.key, ""),
+            )
+            for each in offered
         ]
         rows = [
             Row(
@@ -218,7 +231,7 @@ class Bench:
                 run,
                 seen.breaks.total(),
                 new.get(run, seen).breaks.total(),
-                sum(run in runs for key, runs in offered.items() if key not in blamed),
+                sum(run in each.runs for each in offered if each.key not in blamed),
                 unlike(seen, new.get(run, seen)) or last_line(seen.failure),
             )
             for run, seen in old.items()
@@ -229,28 +242,34 @@ class Bench:
         self,
         old: Mapping[Run, Measured],
         new: Mapping[Run, Measured],
-        offered: Mapping[Key, tuple[Run, ...]],
-        refused: Sequence[Key],
+        offered: Sequence[Candidate],
+        refused: Collection[Key],
     ) -> dict[Key, str]:
-        """The fixes that make a run differ, each with the run and the difference."""
+        """The fixes that make a run differ, each with the run and the difference.
+
+        Suspects are all those in files that the run passes through: what a fix adds to a
+        module is run where the module is loaded.
+        """
         blamed: dict[Key, str] = {}
+        every = list(dict.fromkeys(each.key for each in offered))
         for run in new:
             detail = unlike(old[run], new[run])
             if detail is None:
                 continue
             say(self.library, f"{' '.join(run)} differs: {detail}")
+            near = {each.key for each in offered if each.offer.file in old[run].lines}
             gone = {*refused, *blamed}
-            suspects = [key for key in offered if run in offered[key] and key not in gone]
+            suspects = [key for key in every if key in near and key not in gone]
 
             def differs(chosen: Sequence[Key], run: Run = run) -> bool:
-                others = [key for key in offered if key not in chosen]
+                others = [key for key in every if key not in chosen]
                 return unlike(old[run], self.after(others, [run])[run]) is not None
 
             guilty = culprits(suspects, differs)
             blamed |= dict.fromkeys(guilty, f"{' '.join(run)}: {detail}")
         return blamed
 
-    def after(self, refused: Sequence[Key], runs: Collection[Run]) -> dict[Run, Measured]:
+    def after(self, refused: Collection[Key], runs: Collection[Run]) -> dict[Run, Measured]:
         """These runs, with all the fixes but those that are refused."""
         shutil.rmtree(self.copy, ignore_errors=True)
         shutil.copytree(self.source, self.copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -263,10 +282,10 @@ class Bench:
         return {run: seen[run] for run in runs}
 
 
-def verdict(key: Key, idle: Sequence[Key], blamed: Mapping[Key, str]) -> Verdict:
-    if key in blamed:
+def verdict(runs: Sequence[Run], is_blamed: bool) -> Verdict:
+    if is_blamed:
         return Verdict.REFUTED
-    return Verdict.NOT_RUN if key in idle else Verdict.VERIFIED
+    return Verdict.VERIFIED if runs else Verdict.NOT_RUN
 
 
 def last_line(text: str) -> str:

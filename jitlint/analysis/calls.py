@@ -18,12 +18,14 @@ from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
     BOOL_TENSOR,
+    DATA_SHAPE,
     MISSING,
     NONE,
     SHAPE,
     STATIC,
     TENSOR,
     UNKNOWN,
+    Batch,
     BoundMethod,
     Choice,
     Class,
@@ -302,10 +304,13 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return _tensor_result(operator, arguments, has_dim)
         case Returns.TENSORS:
             items = operator.items or (2 if has_dim and operator.with_dim else None)
-            tensor = Tensor(**traits_of(arguments.all()))
+            shape = DATA_SHAPE if operator.dynamic_shape else None
+            tensor = Tensor(**traits_of(arguments.all()), shape=shape)
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
-            return Static(source=Source.DATA, read=Read(name, operator.reads or ""))
+            tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
+            read = Read(name, operator.reads or "", given=all(map(_is_given, tensors)))
+            return Static(source=Source.DATA, read=read)
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -313,6 +318,11 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
         case Returns.NONE:
             return NONE
     return UNKNOWN
+
+
+def _is_given(tensor: Tensor) -> bool:
+    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
+    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -333,6 +343,8 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
     if not operator.is_bool:
         if operator.dtype == "same" and first is not None:
             is_bool, dtype = first.is_bool, first.dtype
+            if is_bool and operator.from_bool:
+                is_bool, dtype = operator.from_bool == "bool", operator.from_bool
         elif operator.dtype not in (None, "same"):
             is_bool, dtype = operator.dtype == "bool", operator.dtype
             dtype = None if dtype == "float" else dtype
@@ -345,7 +357,8 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
         traits |= _created(arguments)
     if is_bool or (dtype is not None and not dtype.startswith(DIFFERENTIABLE)):
         traits["grad"] = False
-    return Tensor(is_bool, rank, False, Framework.TORCH, dtype, **traits)
+    shape = DATA_SHAPE if operator.dynamic_shape else None
+    return Tensor(is_bool, rank, False, Framework.TORCH, dtype, shape=shape, **traits)
 
 
 DIFFERENTIABLE = ("float", "bfloat", "complex")
@@ -455,6 +468,9 @@ def _result_of_external(
     maker = makers().get(name)
     if maker is not None:
         return frame.machine.make_region(frame, maker, arguments, node)
+    generator = frame.machine.tracing.instance(name)
+    if generator is not None:
+        return ExternalInstance(generator)
     table = frame.machine.table_of(name)
     if name in MODULE_CONTAINERS or table.module(name) is not None:
         return ExternalInstance(name, _children(arguments))
@@ -484,13 +500,11 @@ LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
 
 def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     """What the standard library returns, as far as it matters: an object, or a number."""
-    operator = frame.machine.torch.standard(name)
+    table = frame.machine.torch
+    operator = table.standard(name)
     if operator is not None and operator.instance is not None:
         return ExternalInstance(operator.instance)
-    made = frame.machine.tracing.instance(name)
-    if made is not None:
-        return ExternalInstance(made)
-    if frame.machine.torch.bases(name):
+    if table.bases(name):
         return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
@@ -517,9 +531,8 @@ def _of_literal(tensor: Tensor, data: Value) -> Tensor:
     shape = shapes.shape_of_literal(data)
     if shape is None or shape.more:
         return tensor
-    dtype = tensor.dtype
+    dtype = tensor.dtype or _literal_dtype(data)
     if isinstance(data, Static):
-        dtype = dtype or LITERAL_DTYPES.get(type(data.const))
         is_constant = data.source is not Source.DATA
         tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
     rank = len(shape.dims)
@@ -527,7 +540,13 @@ def _of_literal(tensor: Tensor, data: Value) -> Tensor:
     return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
 
 
-LITERAL_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float32"}
+def _literal_dtype(data: Value) -> str | None:
+    """The dtype that the numbers in a list have in common."""
+    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of([data])}
+    return LITERAL_DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
+
+
+LITERAL_DTYPES: dict[type | None, str] = {bool: "bool", int: "int64", float: "float32"}
 
 
 def _of_framework(value: Value, framework: Framework) -> Value:
@@ -613,6 +632,8 @@ def call_method(
             return datasets.method(frame, receiver, name, arguments, node)
         case Exported():
             return receiver if name in ("module", "run_decompositions") else UNKNOWN
+        case Batch() if name in KEEPS_MODULE or name in TRAITS:
+            return datasets.of_batch(receiver, _unknown_method(frame, receiver, name, arguments))
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
@@ -624,17 +645,30 @@ def _tensor_method(
     table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
     operator = table.method(name)
     given = arguments.after(receiver)
-    frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
+    row = operator
+    if name in OF_INTEGERS and (receiver.dtype or "").startswith(("int", "uint")):
+        row = frame.machine.torch.construct(OF_INTEGERS[name])
+    frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
     _observe_numbers(frame, f"Tensor.{name}", given, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
+    if result == SHAPE:
+        result = frame.machine.size_of(receiver)
     if frame.records:
         once.by_method(frame, receiver, name, node)
     if frame.tracer:
         result = freezing.by_method(frame, name, arguments.all(), result, node)
     return _read_by(result, node)
+
+
+OF_INTEGERS = {"tolist": "list_of_integers"}
+"""Methods that a compiler treats in another way where the tensor holds integers."""
+
+
+def _use_of(method: str) -> Use:
+    return Use.CONVERSION if method in OF_INTEGERS else Use.CALL
 
 
 def _changes_grad(receiver: Tensor, wanted: Value | None) -> bool:
@@ -672,7 +706,7 @@ def _result_of_method(
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
     if isinstance(result, Tensor) and name in TRAITS:
-        return replace(result, shape=receiver.shape, **TRAITS[name])
+        return replace(result, **TRAITS[name])
     return result
 
 
@@ -833,6 +867,7 @@ def _observe_method(
 ) -> Operator | None:
     """The row of a method that an object has from one of these classes; the log is told."""
     table = frame.machine.torch
+    classes = [*classes, *(base for cls in classes for base in table.bases(cls))]
     found = (table.standard(f"{cls}.{name}") for cls in classes)
     operator = next(filter(None, found), None)
     given = arguments.after(receiver)
@@ -940,7 +975,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124"))
+        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=_is_given(value)))
     if not isinstance(value, Static):
         return STATIC
     if is_constant(value) and isinstance(value.const, bool | int | float):
@@ -959,7 +994,7 @@ def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
             frame.observe_need(value.shape.lost, node)
         return STATIC
     if is_tensor(value):
-        return SHAPE
+        return frame.machine.size_of(value)
     return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
 
 
@@ -995,7 +1030,8 @@ def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressi
     shapes.used(frame, node, *arguments.positional)
     row = frame.machine.torch.construct("range_of_tensor")
     for bound in arguments.positional:
-        frame.observe_number(node, row, bound)
+        if not is_tensor(bound):
+            frame.observe_number(node, row, bound)
     bounds = [value for value in arguments.positional if isinstance(value, Static)]
     strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
     return Sequence(Static(source=strongest, varies=True))
@@ -1156,6 +1192,8 @@ def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpr
         shapes.used(frame, node, value)
     if name.startswith("math.") and is_tensor(value):
         return Static(source=Source.DATA, read=Read(name, "GB0033"))
+    if name == "builtins.str":
+        frame.observe_number(node, frame.machine.torch.construct("string_of_item"), value)
     source = value.source if isinstance(value, Static) else Source.PYTHON
     return Static(source=source)
 

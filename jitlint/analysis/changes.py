@@ -58,6 +58,12 @@ def _is_later(change: Change, traced: frozenset[str]) -> bool:
     function = change.function
     if function is not None and (function.name in SETS_UP or function.name in traced):
         return False
+    if isinstance(change.target, cst.Subscript):  # tables are filled before they are used
+        root = _first_name(change.target)
+        return any(
+            _last_name(call.func) in traced or _first_name(call.func) == root
+            for call in _calls_before(change)
+        )
     if _is_own(change):
         return not _is_called_by_setup(change) and _sets_what_it_is_given(change)
     if isinstance(change.owner, Module):
@@ -133,7 +139,7 @@ def _nodes_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _first_name(node: cst.CSTNode) -> str | None:
-    while isinstance(node, cst.Attribute):
+    while isinstance(node, cst.Attribute | cst.Subscript):
         node = node.value
     return node.value if isinstance(node, cst.Name) else None
 

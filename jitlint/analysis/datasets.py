@@ -10,10 +10,10 @@ from jitlint.analysis.calls import apply, handles
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.values import (
     UNKNOWN,
+    Batch,
     Dataset,
     Framework,
     Loss,
-    Sequence,
     Shape,
     Size,
     Static,
@@ -55,11 +55,23 @@ def passed_to_pinned(frame: Frame, arguments: "Arguments", node: cst.CSTNode) ->
     if frame.region is not None:
         return
     for value in arguments.all():
-        element = value.element if isinstance(value, Sequence) else value
-        shape = element.shape if isinstance(element, Tensor) else None
-        if shape is not None and shape.lost is not None and shape.lost.operator == LOADER:
-            frame.observe_need(shape.lost, node, in_graph=True)
+        loader = _loader_of(value)
+        if loader is not None:
+            frame.observe_need(loader, node, in_graph=True)
             return
+
+
+def _loader_of(value: Value) -> Loss | None:
+    if isinstance(value, Batch):
+        return value.loader
+    lost = value.shape.lost if isinstance(value, Tensor) and value.shape is not None else None
+    return lost if lost is not None and lost.operator == LOADER else None
+
+
+def of_batch(batch: Batch, result: Value) -> Value:
+    """What a method of a batch returns, such as `to` and `cuda`, has its size."""
+    shape = Shape((Size.VARIES,), more=True, lost=batch.loader)
+    return replace(result, shape=shape) if isinstance(result, Tensor) else batch
 
 
 def method(
@@ -122,9 +134,7 @@ def _loader(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpre
     """Batches of a loader; the last one is smaller, but where that is known not to be."""
     if not isinstance(node, cst.Call) or not _may_be_ragged(arguments):
         return UNKNOWN
-    loss = Loss(node, LOADER, frame.module, frame.function)
-    shape = Shape((Size.VARIES,), more=True, lost=loss)
-    return Dataset(Sequence(Tensor(assumed=True, shape=shape)))
+    return Dataset(Batch(Loss(node, LOADER, frame.module, frame.function)))
 
 
 def _may_be_ragged(arguments: "Arguments") -> bool:

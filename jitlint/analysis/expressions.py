@@ -14,16 +14,18 @@ from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary, compare, leaves_of, provenance
 from jitlint.analysis.values import (
     BOOL_TENSOR,
+    DATA_SHAPE,
+    DATA_SIZE,
     FALSE,
     NONE,
     SHAPE,
     STATIC,
     TRUE,
     UNKNOWN,
+    Batch,
     Class,
     Dict,
     ExternalInstance,
-    Framework,
     Function,
     Instance,
     Kernel,
@@ -192,7 +194,7 @@ def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
             value = evaluate(frame, part.expression)
             if is_tensor(value):
                 row = frame.machine.torch.construct("format_tensor")
-                frame.observe_operation(part.expression, row, Use.FORMAT, (value,))
+                frame.observe_number(part.expression, row, value, Use.FORMAT)
     return STATIC
 
 
@@ -265,6 +267,9 @@ def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
         return shapes.joined(left, right)
     if shapes.is_open(left) or shapes.is_open(right):
         shapes.used(frame, node, left, right)
+    if isinstance(node.operator, cst.Multiply) and isinstance(left, Tuple | Sequence):
+        row = frame.machine.torch.construct("repeat_list_by_item")
+        frame.observe_number(node, row, right)
     overloaded = frame.machine.overloaded(frame, type(node.operator).__name__, left, right)
     if overloaded is not None:
         return overloaded
@@ -489,6 +494,7 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
     _observe_index(frame, node, container, index)
     if frame.runs_once:
         once.by_environment(frame, container, node)
+        once.by_key(frame, container, index[0], node)
     match container:
         case Tensor():
             item = _tensor_item(container, index)
@@ -499,6 +505,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
             return _tuple_item(items, index)
         case Sequence(element):
             return container if index[0] is None else element
+        case Batch():
+            return container
         case Dict():
             key = index[0]
             return (
@@ -530,7 +538,7 @@ def _index(frame: Frame, node: cst.BaseSlice) -> Value | None:
         ):
             if bound is not None:
                 row = frame.machine.torch.construct(construct)
-                frame.observe_number(bound, row, evaluate(frame, bound), Use.INDEX)
+                frame.observe_number(bound, row, evaluate(frame, bound), Use.BOUND)
     return None
 
 
@@ -605,8 +613,8 @@ def _item_shape(
     """The first dimension of `x[mask]` depends on data, that of `x[:n]` on a counter."""
     first = index[0]
     is_mask = isinstance(first, Tensor) and first.is_bool is True
-    if tensor.framework is Framework.TENSORFLOW and is_mask:
-        return Shape((Size.DATA,), more=True)
+    if is_mask:
+        return DATA_SHAPE
     bounds = node.slice[0].slice
     if isinstance(bounds, cst.Slice) and bounds.lower is None and bounds.upper is not None:
         upper = evaluate(frame, bounds.upper)
@@ -675,14 +683,22 @@ def _dict_comprehension(frame: Frame, node: cst.DictComp) -> Value:
     return Dict((), value)
 
 
+def iterated(frame: Frame, node: cst.BaseExpression, value: Value) -> Value:
+    """What a loop over `value` goes through; a graph has to know how often."""
+    shape = value.shape if isinstance(value, Tensor) else None
+    if shape is not None and Size.DATA in shape.dims:
+        frame.observe_number(node, frame.machine.torch.construct("iterate_masked"), DATA_SIZE)
+    return element_of(value)
+
+
 def _enter(frame: Frame, clause: cst.CompFor) -> int | None:
     """Bind the targets of `for … in …`; None, as the number of elements is not followed."""
     from jitlint.analysis.statements import bind
 
-    iterated = evaluate(frame, clause.iter)
+    collection = evaluate(frame, clause.iter)
     if frame.tracer:
-        freezing.by_loop(frame, iterated, clause.iter)
-    bind(frame, clause.target, element_of(iterated))
+        freezing.by_loop(frame, collection, clause.iter)
+    bind(frame, clause.target, iterated(frame, clause.iter, collection))
     for condition in clause.ifs:
         _, when_true, _ = branch(frame, condition.test, Construct.COMPREHENSION, clause)
         frame.variables = when_true

@@ -227,6 +227,29 @@ def range_of_item(v: Any) -> Any:
     return [i for i in range(v.integer.item())]  # noqa: C416
 
 
+def list_of_integers(v: Any) -> Any:
+    """x.tolist(), of integers"""
+    return v.indices.tolist()
+
+
+def repeat_list_by_item(v: Any) -> Any:
+    """numbers * n.item(), a Python list"""
+    return v.numbers * v.integer.item()
+
+
+def string_of_item(v: Any) -> Any:
+    """str(n.item())"""
+    return str(v.integer.item())
+
+
+def iterate_masked(v: Any) -> Any:
+    """for row in x[mask]"""
+    total = 0
+    for row in v.x[v.mask]:
+        total = total + row
+    return total
+
+
 def size_from_tensor(v: Any) -> Any:
     """torch.zeros(n)"""
     return torch.zeros(v.integer)

@@ -140,11 +140,13 @@ def _row(subject: Subject, slot: Slot, samples: list[Sample]) -> dict[str, Any] 
             name: compile_region(region, *_fresh(given), change, fullgraph=fullgraph)
             for name, (change, fullgraph) in MODES.items()
         }
-        if outcomes["computed"].identifier is None:
+        plain = [number, sample.args, sample.kwargs]
+        outcomes["plain"] = compile_region(region, *_fresh(plain), MODES["given"][0])
+        if outcomes["computed"].identifier is None or not outcomes["plain"].clean:
             return None
         row: dict[str, Any] = {"reads": outcomes["computed"].identifier}
         row |= {"given": True} if outcomes["given"].identifier else {}
-        row |= {"constant": True} if not outcomes["symbol"].clean else {}
+        row |= {"captured": True} if outcomes["symbol"].clean else {}
         if row["reads"] == DYNAMIC_SHAPE:
             shape = getattr(region(*_fresh(given), MODES["given"][0]), "shape", ())
             number = torch.tensor(number)
@@ -164,9 +166,10 @@ def _row_without(subject: Subject, samples: list[Sample]) -> dict[str, Any] | No
             if outcome.identifier is None:
                 return None
             unless = _unless(subject, sample, getattr(sample.copy().run(), "shape", ()))
-            refused = not _compiled(subject, sample, fullgraph=True).clean
-            constant = {"constant": True} if refused else {}
-            return {"reads": outcome.identifier, **constant, **unless} if unless else None
+            is_captured = _compiled(subject, sample, fullgraph=True).clean
+            captured = {"captured": True} if is_captured else {}
+            row = {"reads": outcome.identifier, "dynamic_shape": True, **captured, **unless}
+            return row if unless else None
     return None
 
 

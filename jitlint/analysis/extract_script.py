@@ -8,15 +8,18 @@
 signatures of functions that are scripted themselves (`torch.nn.functional.dropout`).
 """
 
+import ast
 import inspect
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 NAMESPACES = ("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
 _ALIAS = re.compile(r"\([a-z*][^)]*\)")
+_BROADCASTING = re.compile(r"BroadcastingList(?P<count>\d)\[(?P<element>\w+)\]")
 _PARAMETER = re.compile(r"(?P<type>\S+) (?P<name>\w+)(?P<default>=.*)?")
 
 
@@ -53,9 +56,17 @@ def _public_names() -> tuple[dict[str, str], dict[str, str]]:
             operator = find(member)
             if operator is not None and operator.startswith("aten::"):
                 functions[f"{namespace}.{name}"] = operator.removeprefix("aten::")
-            elif inspect.isfunction(member) and (signature := _signature(member)):
+            elif inspect.isfunction(member) and (signature := _signature(_dispatched(member))):
                 python[f"{namespace}.{name}"] = signature
     return functions, python
+
+
+def _dispatched(function: Any) -> Any:
+    """Of a pair of functions that a flag decides on, such as `max_pool2d`, the usual one."""
+    from torch import _jit_internal
+
+    pair = vars(_jit_internal)["boolean_dispatched"].get(function)
+    return function if pair is None else pair["if_false"]
 
 
 def _operators() -> Iterator[tuple[str, list[str]]]:
@@ -114,14 +125,37 @@ def _signature(function: Any) -> str | None:
     except (TypeError, ValueError):
         return None
     found = []
+    broadcast = _broadcast(function)
     for each in parameters:
         kind = "ScalarType?" if each.name == "dtype" else _kind(each.annotation)
+        kind = broadcast.get(each.name, kind)
         if kind is None or each.kind is each.VAR_POSITIONAL or each.kind is each.VAR_KEYWORD:
             return None
         if each.kind is each.KEYWORD_ONLY and "*" not in found:
             found.append("*")
         found.append(f"{kind} {each.name}{'' if each.default is each.empty else '='}")
     return ", ".join(found)
+
+
+def _broadcast(function: Any) -> dict[str, str]:
+    """`BroadcastingList2[int]` is None when it is evaluated: it is read out of the source.
+
+    An optional one takes no single number (torch 2.13: "Expected IntList but got Int").
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    arguments = next(each for each in ast.walk(tree) if isinstance(each, ast.arguments))
+    found = {}
+    for each in (*arguments.args, *arguments.kwonlyargs):
+        text = "" if each.annotation is None else ast.unparse(each.annotation)
+        match = _BROADCASTING.search(text)
+        if match is not None:
+            is_optional = "Optional" in text or "None" in text
+            size = "[]?" if is_optional else f"[{match['count']}]"
+            found[each.arg] = match["element"] + size
+    return found
 
 
 _KINDS = {

@@ -150,14 +150,19 @@ CAPTURED = {
 """Fields of breaks, and where it stands that fullgraph captures them."""
 SAMPLES = 2
 TENSOR_SAMPLES = 3
+"""How many calls that work are compiled, without and with tensors."""
 REPEATS = 6
+"""How many results of equal calls are compared."""
 AT_ONCE = 10
 """How many subjects share a process, unless they may change its state."""
-STATEFUL = re.compile(
-    r"^_*(set|reset|unset|dis|en|clear|install|register|unregister|patch|seed|use|init|"
-    r"shutdown|close|stop|start|ch|re[lm]|un|no|freeze|basic|import|invalidate|exit|quit|put|"
-    r"add|pop|insert|manual|write|dup|lock|f?trunc|umask|run|exec|eval|capture|default|un)"
+STATEFUL = words(
+    """
+    add basic capture ch clear close default dis dup en eval exec exit freeze ftrunc import init
+    insert install invalidate lock manual no patch pop put quit register rel rem reset run seed
+    set shutdown start stop trunc umask un use write
+    """
 )
+"""How names begin of what may change the state of the process."""
 SIMPLE = re.compile(r"[^a-z]*('\w+'|b'\w+'|[\s,\[\](){}:.\d]|None|True|int)*")
 """Arguments that are literals, which cannot break anything themselves."""
 IDENTITY = re.compile(r"function|thing|module|stream|iter|layer")
@@ -184,6 +189,10 @@ class Subject:
     @property
     def of_torch(self) -> bool:
         return self.name.startswith("torch.")
+
+    @property
+    def may_change_state(self) -> bool:
+        return self.attribute.lstrip("_").startswith(STATEFUL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +226,10 @@ def standard(
 
 
 def _measure(chosen: list[Subject], found: dict[str, Found]) -> None:
-    alone = [subject for subject in chosen if STATEFUL.search(subject.attribute)]
-    others = [subject for subject in chosen if not STATEFUL.search(subject.attribute)]
-    for subjects, at_once in ((others, AT_ONCE), (alone, 1)):
-        for subject, seen in in_processes(measure, subjects, at_once):
+    alone = [subject for subject in chosen if subject.may_change_state]
+    others = [subject for subject in chosen if not subject.may_change_state]
+    for some, at_once in ((others, AT_ONCE), (alone, 1)):
+        for subject, seen in in_processes(measure, some, at_once):
             if seen is None:
                 print(f"{subject.name} ended its process", file=sys.stderr)
             else:
@@ -326,8 +335,7 @@ def measure(subject: Subject) -> Found | None:
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
-    plain = [text for text in texts if "iter(" not in text]
-    breaks = {"breaks": _common_break(subject, spread(plain, SAMPLES))}
+    breaks = {"breaks": _common_break(subject, spread(_without_iterators(texts), SAMPLES))}
     if breaks["breaks"] is None:
         for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
             texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
@@ -339,6 +347,11 @@ def measure(subject: Subject) -> Found | None:
             if captured:
                 entry[CAPTURED[field]] = True
     return found
+
+
+def _without_iterators(texts: list[str]) -> list[str]:
+    """An iterator that was made outside breaks by itself: nothing follows from such a call."""
+    return [] if "iter(" in "".join(texts[:1]) else [text for text in texts if "iter(" not in text]
 
 
 def _common_break(

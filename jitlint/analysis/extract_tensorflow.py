@@ -81,6 +81,7 @@ def extract() -> dict[str, Any]:
         "modules": modules,
         "tensor_only_methods": [],
         "eager_only": eager_only(tf),
+        "numpy_twins": numpy_twins(tf),
         "aliases": {name: target for name, target in aliases.items() if target in known},
     }
 
@@ -106,6 +107,49 @@ def _public(module: types.ModuleType, prefix: str, seen: set[int] | None = None)
                 yield from _public(found, dotted, seen)
         elif callable(found):
             yield dotted, found
+
+
+def numpy_twins(tf: Any) -> list[str]:
+    """Functions of `tf.experimental.numpy` that give what those of NumPy give, dtype included,
+    for each of the arrays that both take."""
+    import numpy as np
+
+    return [
+        name
+        for name in sorted(set(dir(np)) & set(dir(tf.experimental.numpy)))
+        if inspect.isroutine(getattr(tf.experimental.numpy, name))
+        and _agree(getattr(np, name), getattr(tf.experimental.numpy, name))
+    ]
+
+
+def _agree(ours: Callable[..., Any], twin: Callable[..., Any]) -> bool:
+    import numpy as np
+
+    compared = 0
+    rows = np.array([[0.5, -1.5, 2.0], [3.0, 0.25, -4.0]], np.float32)
+    square = rows[:, :2]
+    for arguments in ((rows,), (rows + 5,), (rows, rows), (rows, 0), (square, square), (rows[0],)):
+        if len(arguments) > getattr(ours, "nin", 2):
+            continue  # the second argument of such a function is for its result
+        for keywords in ({}, {"axis": 0}, {"axis": -1, "keepdims": True}):
+            try:
+                wanted = np.asarray(ours(*arguments, **keywords))
+            except Exception:
+                continue
+            try:
+                got = np.asarray(twin(*arguments, **keywords))
+            except Exception:
+                return False
+            if (
+                wanted.dtype.kind not in "bif"
+                or got.dtype != wanted.dtype
+                or got.shape != wanted.shape
+            ):
+                return False
+            if not np.allclose(got, wanted, equal_nan=True):
+                return False
+            compared += 1
+    return compared > 0
 
 
 def eager_only(tf: Any) -> list[str]:

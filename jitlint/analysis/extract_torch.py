@@ -46,6 +46,7 @@ from jitlint.analysis.extract_modules import module_breaks, modules
 from jitlint.analysis.extract_numbers import numbers
 from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
+from jitlint.analysis.extract_regions import in_processes
 from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_samples import make_tensor
 from jitlint.analysis.extract_skipped import skipped
@@ -79,6 +80,8 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "skipped": lambda table: {"skipped": skipped()},
 }
 """Sections that are extracted apart from the operators, from the table as far as it is known."""
+AT_ONCE = 40
+"""How many operators one process calls: some calls end it."""
 TABLES = Path(__file__).with_name("tables")
 
 
@@ -142,15 +145,9 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
     subjects = [*functions(), *methods()]
     if only:
         subjects = [subject for subject in subjects if subject.name in only]
-    entries: dict[str, dict[str, Any]] = {}
-    for subject in subjects:
-        try:
-            entry = entry_of(subject)
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            print(f"{subject.name}: {error!r}", file=sys.stderr)
-            entry = declared(subject)
-        if entry:
-            entries[subject.name] = entry
+    seen = in_processes(observed_entry, subjects, AT_ONCE)
+    found = {each.name: declared(each) if entry is None else entry for each, entry in seen}
+    entries = {subject.name: found[subject.name] for subject in subjects if found[subject.name]}
     for subject in numpy_subjects():
         if not only or subject.name in only:
             entries[subject.name] = numpy_entry(subject.name)
@@ -172,6 +169,14 @@ def extract(only: list[str] | None = None, *, compiled: bool = True) -> dict[str
         table["tensor_only_methods"] = tensor_only_methods()
         table["aliases"] = aliases(table["functions"])
     return table
+
+
+def observed_entry(subject: Subject) -> dict[str, Any]:
+    try:
+        return entry_of(subject)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        print(f"{subject.name}: {error!r}", file=sys.stderr)
+        return declared(subject)
 
 
 def entry_of(subject: Subject) -> dict[str, Any]:

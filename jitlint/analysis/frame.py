@@ -269,8 +269,8 @@ def _is_asked(value: Value, row: Operator) -> bool:
             return row.given
         case Tensor(origin=origin):
             return origin is Origin.COMPUTED
-        case Static(const=const, source=source):
-            return source is Source.DATA and const is MISSING
+        case Static(const=const, source=Source.DATA, read=read):
+            return const is MISSING and not (read is not None and read.given)
     return False
 
 

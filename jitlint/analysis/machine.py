@@ -21,6 +21,7 @@ from jitlint.analysis.observations import Log
 from jitlint.analysis.statements import execute_block
 from jitlint.analysis.tables import Returns, Table
 from jitlint.analysis.values import (
+    DATA_SIZE,
     NONE,
     SHAPE,
     STATIC,
@@ -48,6 +49,7 @@ from jitlint.analysis.values import (
     Partial,
     Pinned,
     Sequence,
+    Size,
     Static,
     StaticShape,
     Super,
@@ -324,6 +326,12 @@ class Machine:
             case ExternalInstance():
                 return PARAMETERS.get(name) or ExternalMethod(receiver, name)
         return self._unknown_attribute(name)
+
+    @staticmethod
+    def size_of(tensor: Tensor) -> Static:
+        """One of the sizes of a tensor of torch, or their product."""
+        is_dynamic = tensor.shape is not None and Size.DATA in tensor.shape.dims
+        return DATA_SIZE if is_dynamic else SHAPE
 
     def _tensor_attribute(self, receiver: Tensor, name: str) -> Value:
         kind = self.tables.get(receiver.framework.value, self.torch).attribute(name)
@@ -815,6 +823,8 @@ PARAMETERS = {
 
 def _shape_of(tensor: Tensor) -> Value:
     """A torch.Size where it is known that a tensor of torch is asked."""
+    if Machine.size_of(tensor) is DATA_SIZE:
+        return Sequence(DATA_SIZE, "torch.Size")
     is_torch = tensor.framework is Framework.TORCH and not (tensor.assumed or tensor.maybe)
     return TORCH_SIZE if is_torch else Sequence(SHAPE)
 

@@ -16,6 +16,7 @@ from jitlint.analysis.values import (
     UNKNOWN,
     Loss,
     Optional,
+    Origin,
     Tensor,
     Value,
     is_tensor,
@@ -128,6 +129,7 @@ class Use(enum.Enum):
     CONVERSION = "conversion"
     FORMAT = "format"
     INDEX = "index"
+    BOUND = "bound"
     CONTEXT = "context"
     STORE = "store"
     HIDDEN = "hidden"
@@ -165,8 +167,6 @@ class Operation(Observation):
     @property
     def captured(self) -> bool:
         """Whether there is no break with `fullgraph=True`."""
-        if self.use is Use.NUMBER:
-            return not self.operator.constant
         return self._break[1]
 
     @property
@@ -180,9 +180,17 @@ class Operation(Observation):
             return operator.with_tensor, operator.with_tensor_captured
         if operator.with_tensor_inside and self.holds_tensor:
             return operator.with_tensor_inside, operator.with_tensor_inside_captured
-        if self.use is Use.ATTRIBUTE and not operator.breaks:
-            return operator.intermediate, operator.captured
-        return operator.reads or operator.breaks, operator.captured
+        return operator.reads or operator.breaks or self._break_by_origin, operator.captured
+
+    @property
+    def _break_by_origin(self) -> str | None:
+        """The break at an attribute of a tensor that the region is given, or that it makes."""
+        match self.operands:
+            case (Tensor(origin=Origin.COMPUTED), *_):
+                return self.operator.intermediate
+            case (Tensor(), *_) if not self.operator.some:  # `p.data = …` is taken
+                return self.operator.input
+        return None
 
     @property
     def _direct(self) -> list[Value]:

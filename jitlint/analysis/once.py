@@ -177,9 +177,28 @@ def outside_of_loop(frame: Frame, iterated: Value) -> frozenset[str]:
     return frozenset(frame.variables) if is_operator else frozenset()
 
 
+def by_key(frame: Frame, container: Value, index: Value | None, node: cst.Subscript) -> None:
+    """A tensor is looked up in a dict."""
+    if frame.in_graph and isinstance(container, Dict) and index is not None and _is_symbolic(index):
+        _note(frame, node, Freeze.HASH, "a dict")
+
+
 def by_environment(frame: Frame, container: Value, node: cst.BaseExpression) -> None:
     if container == External(ENVIRONMENT):
         _note(frame, node, Freeze.STATE, ENVIRONMENT)
+
+
+def note_item_store(frame: Frame, target: cst.Subscript) -> None:
+    """Python stores an item of a dict that is a global, or an attribute of an object."""
+    from jitlint.analysis.expressions import evaluate
+
+    match target.value:
+        case cst.Name(value=name) if name not in frame.variables:
+            frame.machine.changes.note(frame.module, name, target, frame)
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)):
+            receiver = evaluate(frame, owner)
+            if isinstance(receiver, Instance):
+                frame.machine.changes.note(receiver.cls, name, target, frame)
 
 
 def by_name(frame: Frame, node: cst.Name, value: Value) -> None:
@@ -198,10 +217,9 @@ def by_attribute(frame: Frame, receiver: Value, node: cst.Attribute, value: Valu
 
 
 def _is_plain_value(value: Value) -> bool:
-    """A number or a text, a tensor of torch that is not an input, or anything of no code."""
+    """Data, and no code."""
     is_static = isinstance(value, Static) and value.source is Source.PYTHON
-    is_torch = isinstance(value, Tensor) and value.framework is Framework.TORCH
-    return is_static or is_torch or isinstance(value, Unknown)
+    return is_static or isinstance(value, Tensor | Dict | Unknown)
 
 
 def _note(

@@ -16,6 +16,7 @@ from jitlint.analysis.expressions import (
     evaluate,
     evaluate_index,
     evaluate_target_path,
+    iterated,
     observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
@@ -132,6 +133,8 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
         observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     if frame.records:
         once.by_item(frame, target, container, value)
+    elif frame.region is None and isinstance(container, Dict):
+        once.note_item_store(frame, target)
     path = evaluate_target_path(target.value)
     if path is None:
         return
@@ -288,15 +291,15 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 
 def _for(frame: Frame, node: cst.For) -> bool:
-    iterated = evaluate(frame, node.iter)
-    if isinstance(iterated, Tensor) and iterated.shape is not None and iterated.shape.lost:
-        frame.observe_need(iterated.shape.lost, node.iter)
+    collection = evaluate(frame, node.iter)
+    if isinstance(collection, Tensor) and collection.shape is not None and collection.shape.lost:
+        frame.observe_need(collection.shape.lost, node.iter)
     if frame.tracer:
-        freezing.by_loop(frame, iterated, node.iter)
-    element = element_of(iterated)
+        freezing.by_loop(frame, collection, node.iter)
+    element = iterated(frame, node.iter, collection)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
-    outside = once.outside_of_loop(frame, iterated)
+    outside = once.outside_of_loop(frame, collection)
     for _ in range(_passes(frame)):
         loop = Loop(outside=outside)
         frame.loops.append(loop)
@@ -423,7 +426,8 @@ def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> 
     entered = evaluate(frame, node.func) if isinstance(node, cst.Call) else context
     if isinstance(entered, External | ExternalInstance):
         row = frame.machine.torch.context(entered.name)
-        if row is not None and not isinstance(node, cst.Call):
+        is_made_here = isinstance(node, cst.Name) and node.value in frame.variables
+        if row is not None and not (isinstance(node, cst.Call) or is_made_here):
             row = replace(row, breaks=row.held)
         frame.observe_operation(node, row, Use.CONTEXT)
         if frame.tracer:

@@ -65,10 +65,9 @@ class Operator:
     array. `varies`: two calls with equal arguments give different values (clocks, random
     numbers). `effect` is what it does to the world outside of the program: "output", "random"
     (a generator moves on) or "system". `exported`: torch.export takes it. `instance` is the
-    class of the object that it returns.
-    Of a place that asks for a number, `given`: a tensor that the region is given breaks there
-    too; `constant`: so does a number that was read and became a symbol. `unless` are the
-    places that have to be filled to avoid the break.
+    class of the object that it returns. Of a place that asks for a number, `given`: a tensor
+    that the region is given breaks there too; `captured`: a number that was read and became a
+    symbol does not. `unless` are the places that have to be filled to avoid the break.
     """
 
     name: str
@@ -111,7 +110,6 @@ class Operator:
     exported: bool = False
     instance: str | None = None
     given: bool = False
-    constant: bool = False
     unless: tuple[str, ...] = ()
     one_argument: "Operator | None" = None
     source: str = ""
@@ -126,8 +124,8 @@ class Operator:
     @property
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
-        given_tensor = self.with_tensor or self.with_tensor_inside
-        return bool(self.breaks or self.reads or given_tensor or self.varies or self.intermediate)
+        in_some_way = self.with_tensor or self.with_tensor_inside or self.input or self.intermediate
+        return bool(self.breaks or self.reads or in_some_way or self.varies)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""

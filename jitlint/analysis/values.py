@@ -69,12 +69,14 @@ class Framework(enum.Enum):
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
     graph break that the read causes ("" where it causes none). `loss`: a size was read of a
-    shape that this call has lost; `node` is the call that reads."""
+    shape that this call has lost; `node` is the call that reads. `given`: the tensor is an
+    input of the region, whose number the compiler may guard on instead of making a symbol."""
 
     operator: str
     code: str = ""
     loss: "Loss | None" = None
     node: "cst.CSTNode | None" = field(default=None, compare=False)
+    given: bool = False
 
 
 class Size(enum.Enum):
@@ -129,6 +131,13 @@ class Value:
 @dataclass(frozen=True, slots=True)
 class Unknown(Value):
     """No evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Unknown):
+    """What a loader yields, or a part of it: nothing but its origin is known."""
+
+    loader: Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,6 +593,8 @@ def element_of(value: Value) -> Value:
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
             return element
+        case Batch():
+            return value
         case Static():
             return Static(source=value.source)
         case ExternalInstance(children=children) if children:
@@ -610,6 +621,9 @@ def _element_shape(shape: Shape | None) -> Shape | None:
     return replace(shape, dims=shape.dims[1:]) if not shape.more else None
 
 
+DATA_SHAPE = Shape((Size.DATA,), more=True)
+DATA_SIZE = Static(source=Source.DATA, read=Read("size"))
+"""A size that depends on data: a symbol in a graph of torch, of which nothing is known."""
 OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
 """The number that a graph does not know when it is traced."""
 

@@ -28,6 +28,15 @@ def contradicted(info: FunctionInfo, name: str) -> bool:
     return not _visit(body, name, _uses_object)
 
 
+def is_called(info: FunctionInfo, name: str) -> bool:
+    """Whether the body calls the parameter `name`."""
+    return _visit(info.node.body, name, _calls)
+
+
+def _calls(node: cst.CSTNode, name: str) -> bool:
+    return isinstance(node, cst.Call) and _is(node.func, name)
+
+
 def is_member_of_numbers(info: FunctionInfo, name: str) -> bool:
     """Whether the body asks for the parameter `name` in a list of what is no text."""
     return _visit(info.node.body, name, _asks_in_numbers)

@@ -42,7 +42,7 @@ from jitlint.analysis.values import (
 from jitlint.analysis.values import given as given_value
 from jitlint.positions import positions_of
 from jitlint.project.crashes import Crashes
-from jitlint.project.evidence import contradicted, is_member_of_numbers
+from jitlint.project.evidence import contradicted, is_called, is_member_of_numbers
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import ClassInfo, FunctionInfo, Module, statements_of
 from jitlint.region import GRAPHS, Region, RegionKind
@@ -502,10 +502,22 @@ def _without_evidence(machine: Machine, entry: Entry, position: int, name: str) 
     if known:
         value = join_all(known)
         return Static(source=value.source) if isinstance(value, Static) else value
+    if is_called(entry.function, name):
+        return _modules_beside(machine, entry.function.module)
     if contradicted(entry.function, name):
         return UNKNOWN
     has_none = parameter.default is not None
     return given_value(Optional(TENSOR) if has_none else TENSOR, Origin.SUPPOSED)
+
+
+def _modules_beside(machine: Machine, module: Module) -> Value:
+    """What a compiled function calls that it is given: one of the modules of its file."""
+    found = [
+        Instance(cls)
+        for cls in module.classes.values()
+        if "forward" in cls.methods and machine.is_module(cls)
+    ]
+    return join_all(found) if found else UNKNOWN
 
 
 def _scripted_parameter(entry: Entry, parameter: cst.Param) -> Value:

@@ -3,8 +3,10 @@
 This side imports no framework; the work is done in worker processes.
 
 What it cannot know: a proof is about the inputs that it ran. Those are what `make_inputs`
-and `edge_inputs` return, and what is derived from them (extreme values, an empty batch, one
-row, strided memory, double precision, gradients on and off, training switched). Other ranks
+and `edge_inputs` return, else what the module writes of arguments elsewhere, else values that
+the old code takes (the verdict says so), and what is derived from them (extreme values, an
+empty batch, one row, strided memory, double precision, gradients on and off, training
+switched). Other ranks
 and sizes, other dtypes, other devices, and combinations of branches that no input took stay
 out of reach, as do gradients of gradients (which compiled code has not, nor `torch.cond`),
 the sign of a zero, differences within the tolerance of the dtype, attributes set on tensors,

@@ -7,7 +7,7 @@ from functools import partial
 
 from jitlint.region import RegionKind
 from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
-from jitlint.verify.derive import Question, Trial, derive, parameters_of
+from jitlint.verify.derive import Question, Trial, Untyped, derive, parameters_of
 from jitlint.verify.findings import Findings, break_faults
 from jitlint.verify.inputs import (
     Given,
@@ -162,6 +162,7 @@ class EntryRun:
             target.owner is not None,
             seeds,
             self._takes,
+            Untyped.TENSOR if self.entry.kind is RegionKind.SCRIPT else Untyped.ANYTHING,
         )
         derived = derive(question)
         if derived is None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+CONVERTED = "__autograph_generated_file"
+"""In the name of the file that AutoGraph writes the functions to that it has converted."""
 Functions = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -60,7 +62,7 @@ class Reach:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         def enter(frame: types.FrameType, event: str, argument: object) -> None:
-            if event == "call" and frame.f_code.co_filename == self.path:
+            if event == "call" and self._is_own(frame.f_code):
                 self.codes.add(frame.f_code)
 
         before = sys.getprofile()
@@ -70,9 +72,14 @@ class Reach:
         finally:
             sys.setprofile(before)
 
+    def _is_own(self, code: types.CodeType) -> bool:
+        return code.co_filename == self.path or CONVERTED in code.co_filename
+
     def missed(self, changed: Sequence[Place], namespace: Mapping[str, Any]) -> list[Place]:
         """Those that were not entered. What is compiled counts where its name was used."""
-        lines = {code.co_firstlineno for code in self.codes}
+        own = [code for code in self.codes if code.co_filename == self.path]
+        lines = {code.co_firstlineno for code in own}
+        converted = {code.co_name.removeprefix("tf__") for code in self.codes.difference(own)}
         used = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)}
         compiled = {
             name
@@ -80,5 +87,7 @@ class Reach:
             if not isinstance(namespace.get(name, len), types.FunctionType | type)
         }
         return [
-            place for place in changed if place.line not in lines and place.name not in compiled
+            place
+            for place in changed
+            if place.line not in lines and place.name not in compiled | converted
         ]

@@ -76,11 +76,13 @@ def _execute(module: types.ModuleType, source: bytes, copy: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`kind` is graph, xla, keras, or eager for what calls a kernel of Numba."""
+    """`kind` is graph, xla, keras, or eager for what calls a kernel of Numba. `owner` is the
+    object of a method, which a `tf.function` does not keep alive."""
 
     name: str
     kind: str
     function: Callable[..., Any]
+    owner: Any = None
 
     def traces(self) -> int:
         counter = getattr(self.function, "experimental_get_tracing_count", None)
@@ -121,15 +123,14 @@ class Origin:
     def entry(self, module: Module) -> Entry | None:
         """None where this version of the module has no such thing."""
         try:
-            found = module.namespace[self.name]
+            owner = module.namespace[self.name]
             if self.trial is not None:
                 tf.keras.utils.set_random_seed(0)
-                found = found(*self.trial.args, **self.trial.kwargs)
-            if self.attribute:
-                found = getattr(found, self.attribute)
+                owner = owner(*self.trial.args, **self.trial.kwargs)
+            found = getattr(owner, self.attribute) if self.attribute else owner
         except Exception:
             return None
-        return Entry(self.title, _kind(found), found)
+        return Entry(self.title, _kind(found), found, owner)
 
 
 def _kind(found: Any) -> str:

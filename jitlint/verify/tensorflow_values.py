@@ -10,7 +10,7 @@ import tensorflow as tf
 from jitlint.verify.derive.candidates import MakeTensor
 
 OTHER_SIZE = 5
-"""Of a second dimension that a `TensorSpec` leaves open."""
+"""Of a dimension that a `TensorSpec` leaves open, and the shape of the trial has not."""
 LARGEST_INDEX = 3
 DTYPES = {"float": tf.float32, "int": tf.int32, "bool": tf.bool}
 STRINGS = ("a", "b c", "")
@@ -42,10 +42,10 @@ def _tensor(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
 
 
 def _of_spec(spec: Any) -> MakeTensor:
-    """What a signature allows: its first open dimension is the leading one of the trial."""
+    """What a signature allows: its open dimensions are those of the trial, in turn."""
 
     def make(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
-        sizes = shape if spec.shape.rank is None else tuple(_sizes(spec, shape[:1]))
+        sizes = shape if spec.shape.rank is None else tuple(_sizes(spec, shape))
         if spec.dtype == tf.string:
             rng = np.random.default_rng(seed)
             return tf.constant(rng.choice(STRINGS, sizes), tf.string)
@@ -55,10 +55,10 @@ def _of_spec(spec: Any) -> MakeTensor:
     return make
 
 
-def _sizes(spec: Any, lead: tuple[int, ...]) -> Iterator[int]:
-    left = list(lead)
+def _sizes(spec: Any, shape: tuple[int, ...]) -> Iterator[int]:
+    left = iter(shape)
     for size in spec.shape:
-        yield size if size is not None else left.pop() if left else OTHER_SIZE
+        yield next(left, OTHER_SIZE) if size is None else size
 
 
 def varied(arguments: Any, seed: int) -> Any:

@@ -4,8 +4,9 @@ import libcst as cst
 
 from jitlint.analysis.observations import Frozen
 from jitlint.finding import Fix, Safety
-from jitlint.project.index import BindingKind
 from jitlint.region import GRAPHS, RegionKind
+
+from ._graph_fixes import tensorflow_in
 
 Result = tuple[Fix | None, str | None]
 
@@ -32,7 +33,7 @@ def fix_of_effect(frozen: Frozen, is_mutation: bool) -> Result:
 
 
 def _tf_print(frozen: Frozen) -> Result:
-    root = _tensorflow_in(frozen)
+    root = tensorflow_in(frozen)
     call = frozen.node
     if root is None or not isinstance(call, cst.Call):
         return None, EFFECT
@@ -76,14 +77,3 @@ def _parts(text: cst.BaseExpression) -> list[cst.BaseExpression] | None:
                 return None
             parts.append(part.expression)
     return parts
-
-
-def _tensorflow_in(frozen: Frozen) -> str | None:
-    """The name under which the file has TensorFlow."""
-    bindings = frozen.module.facts.bindings.items()
-    found = (
-        local
-        for local, binding in bindings
-        if binding.kind is BindingKind.IMPORT and binding.target == "tensorflow"
-    )
-    return next(found, None)

@@ -30,11 +30,15 @@ class Problem(enum.Enum):
 
 def problem_of(operation: Operation) -> Problem:
     operator = operation.operator
-    if operation.use is Use.INDEX or operator.dynamic_shape or operation.code == DYNAMIC_SHAPE:
+    if (
+        operation.use in (Use.INDEX, Use.BOUND)
+        or operator.dynamic_shape
+        or operation.code == DYNAMIC_SHAPE
+    ):
         return Problem.DYNAMIC_SHAPE
     if operation.use is Use.NUMBER or operation.code == SCALAR_READ:
         return Problem.HOST_READ
-    if _is_read_by_numpy(operation):
+    if _needs_number(operation):
         return Problem.HOST_READ
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
         return Problem.HOST_READ
@@ -43,8 +47,15 @@ def problem_of(operation: Operation) -> Problem:
     return Problem.UNSUPPORTED
 
 
-def _is_read_by_numpy(operation: Operation) -> bool:
-    return operation.operator.name.startswith("numpy.") and operation.holds_tensor
+NUMERIC = frozenset({"builtins", "cmath", "math", "numpy", "operator", "statistics"})
+"""Modules whose functions compute with what they are given."""
+
+
+def _needs_number(operation: Operation) -> bool:
+    """Whether a function cannot be traced because it is given a tensor."""
+    module = operation.operator.name.partition(".")[0]
+    is_caused = not operation.operator.breaks or module == "numpy"
+    return module in NUMERIC and is_caused and operation.holds_tensor
 
 
 def breaking_region(operation: Operation) -> Region | None:

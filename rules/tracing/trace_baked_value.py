@@ -14,7 +14,7 @@ from jitlint.region import Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._baked_fixes import fix_for
-from ._once import recorded_in
+from ._once import is_bridge, recorded_in
 from ._stops import is_asked, shortened
 
 
@@ -25,29 +25,52 @@ class TraceBakedValue(Rule):
     `torch.jit.trace` runs the function once, on the example inputs, and records the operators.
     What Python computes in between is not recorded: `.item()`, `len(x)`, `x.dtype`, `x.data`,
     the number of rounds of a loop. The traced function keeps what they were for the example,
-    and returns wrong numbers for other inputs, mostly without a warning.
+    and returns wrong numbers for other inputs. For some of them there is a TracerWarning
+    ("Converting a tensor to a Python number might cause the trace to be incorrect"), for a
+    loop over `range(x.shape[0])`, a dtype, a device, `.data` and `no_grad` there is none.
+    A graph of TensorFlow, and a program of torch.export, keep the state of Python that the
+    function read when it was traced: a random number, the time, the environment, an attribute
+    or a global that is changed later.
 
     ## Example
-        def rms(x):
-            return x / math.sqrt(x.shape[-1]) * x.abs().max().item()
+        def scaled(x, y):
+            mask = torch.ones(len(x), dtype=x.dtype, device=x.device)
+            return x / math.sqrt(x.shape[-1]) * y.max().item() * mask.sum()
 
     ## Use instead
-        def rms(x):
-            return x / x.shape[-1] ** 0.5 * x.abs().max()
+        def scaled(x, y):
+            mask = x.new_ones(x.shape[0])
+            return x / x.shape[-1] ** 0.5 * y.max().detach() * mask.sum()
 
     A size stays a part of the trace as long as it is `x.shape[0]`, `x.size(0)`, `x.numel()`, or
     computed of those by `+ - * / // % **`. `torch.zeros_like(x)`, `x.new_zeros(n)` and
-    `y.type_as(x)` take dtype and device from `x` when the traced function runs. Instead of
-    `with torch.no_grad():` use `.detach()`; `@torch.jit.script` keeps loops and branches.
+    `y.type_as(x)` take dtype and device from `x` when the traced function runs (`y.to(x)` does
+    not). Instead of `with torch.no_grad():` use `.detach()`; a `@torch.jit.script` function
+    keeps loops and branches. State goes into an argument, a buffer or a `tf.Variable`; random
+    numbers come from `torch.rand` or `tf.random`.
 
     ## Fix safety
-    See the fixes: unsafe, since the eager function may differ in a detail.
+    Safe where Python computes the same: `x.new_zeros(n)` for a dtype and a device of `x`,
+    `y.type_as(x)` for `y.to(x)`, `.detach()` for `.data` of which an operator takes the value.
+    Unsafe: `x.shape[0]` for `len(x)` (another exception for a tensor without dimensions), `**`
+    for a root (one size in a thousand differs in the last bit, and a trace computes it in
+    float32), a tensor for the number that was read from it (its kind of number takes part in
+    promotion), a dtype or device that the old code left to the default. Withheld where no form
+    of the code is recorded, and where the state of Python would have to live elsewhere.
 
     ## Measured
-    torch 2.13.0, by tracing each of them and running the trace on other inputs.
+    torch 2.13.0: each function, method, attribute, context manager and kind of loop was traced
+    on one input by `torch.jit.trace`, `torch.fx.symbolic_trace` and `make_fx` (with symbolic
+    sizes), and run on another; the table holds those that differ. `symbolic_trace` records a
+    dtype, a device and `math` on a size, and refuses `len(x)` and `float(x)`. TensorFlow 2.21:
+    six calls gave one number. Of attributes and globals a change has to be seen after the
+    object was called, or in a method that sets what it is given. A device that a function, not
+    a module, takes from its argument is a note: only modules are moved.
 
     ## References
-    - https://docs.pytorch.org/docs/stable/jit.html#tracing-edge-cases
+    - https://docs.pytorch.org/docs/stable/generated/torch.jit.trace.html
+    - https://docs.pytorch.org/docs/stable/fx.html
+    - https://www.tensorflow.org/guide/function#limitations
     """
 
     name = "trace-baked-value"
@@ -57,11 +80,8 @@ class TraceBakedValue(Rule):
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         region = recorded_in(frozen)
-        if frozen.freeze not in MESSAGES or (
-            frozen.freeze is Freeze.DATA
-            and (region.kind is not RegionKind.TRACE or is_asked(frozen.node, ctx.module))
-        ):
-            return  # of another rule of the family
+        if frozen.freeze not in MESSAGES or _is_of_another_rule(frozen, region, ctx):
+            return
         fix, reason = fix_for(frozen, ctx)
         yield ctx.finding(
             frozen.node,
@@ -88,6 +108,15 @@ class TraceBakedValue(Rule):
             no_fix_reason="a trace holds one path: put the branch into a `@torch.jit.script` "
             "function, or trace once for each of the two",
         )
+
+
+def _is_of_another_rule(frozen: Frozen, region: Region, ctx: Context) -> bool:
+    """A test is a finding of trace-branch, a graph's read of trace-host-read, and a kernel's
+    argument of numba-in-graph."""
+    if frozen.freeze is not Freeze.DATA:
+        return False
+    is_graph = region.kind is not RegionKind.TRACE
+    return is_graph or is_asked(frozen.node, ctx.module) or is_bridge(frozen, ctx)
 
 
 def _severity(frozen: Frozen, region: Region) -> Severity:

@@ -11,6 +11,7 @@ from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from . import _graph_branches as in_graph
+from ._graph_fixes import fix_of_test
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
 from .isolation.isolate import isolated
@@ -55,7 +56,10 @@ class TraceBranch(Rule):
     gradient has no gradient, and its errors are those of the compiler. Withheld when an arm
     returns its input itself, mutates, draws random numbers, raises something other than
     RuntimeError with a constant message, or when the arms disagree in dtype, shape or the
-    inputs that they use (a gradient of None would become zeros).
+    inputs that they use (a gradient of None would become zeros). In graphs of TensorFlow
+    builtins, checks and conditional expressions become operators (`tf.maximum`,
+    `tf.debugging.Assert`, `tf.where`), never safe: in a graph the old code raises, and where
+    Python runs it, NaN, equal values and kinds of exceptions may differ.
 
     ## Measured
     torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain
@@ -80,7 +84,9 @@ class TraceBranch(Rule):
         if region is None:
             return
         reason = in_graph.REASONS.get(region.kind)
-        fix, no_fix_reason = (None, reason) if reason else fix_for(test, ctx)
+        fix, no_fix_reason = (
+            fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
+        )
         if fix is None and (fix := isolated(test, ctx)):
             no_fix_reason = None
         yield ctx.finding(
@@ -115,7 +121,10 @@ def _breaks(test: TruthTest, kind: RegionKind, ctx: Context) -> bool:
     if read is not None and read.code == DATA_DEPENDENT:
         return read.node is None or is_asked(read.node, ctx.module)
     # a number that was read is captured as a symbol, and a test of a symbol is refused
-    return kind is RegionKind.EXPORT or test.fullgraph
+    if kind is RegionKind.EXPORT:
+        return True
+    is_given = read is not None and read.given
+    return test.fullgraph and not is_given and not _is_rewritten_assert(test)
 
 
 def _is_rewritten_assert(test: TruthTest) -> bool:

@@ -33,6 +33,9 @@ class TraceSideEffect(Rule):
     whole function runs uncompiled, and with `fullgraph=True` the call raises.
     `torch.export` runs it once, when it traces the program: what was printed is never
     printed again, and a time or a random number is a constant of the program from then on.
+    `torch.jit.trace` and TensorFlow run the function once as well, to record its operators:
+    what it prints, logs, counts in an attribute or appends to a list from outside shows once
+    for each trace, and a tensor of a graph that is kept in such a list has no value.
 
     ## Example
         @torch.compile
@@ -59,7 +62,9 @@ class TraceSideEffect(Rule):
     for lists, tuples and objects, which the operator does not take, for `file=`, `end=` and
     `flush=`, and where a release of torch has no such operator. A call that fails while it
     is compiled does not print what it would have printed before. To drop the statement, or
-    to guard it by `torch.compiler.is_compiling()`, loses it: neither is offered.
+    to guard it by `torch.compiler.is_compiling()`, loses it: neither is offered. In a graph of
+    TensorFlow a `print` becomes `tf.print`, never safe: it prints values instead of symbols,
+    to the standard error, each time. XLA refuses it.
 
     ## Measured
     torch 2.13.0: each function of the standard library was called in a compiled function;

@@ -24,7 +24,6 @@ from ._stops import (
 )
 from .effect_fixes.fixes import fix_for
 
-
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
 
 
@@ -50,7 +49,8 @@ class TraceUnsupportedCall(Rule):
     it cannot hold (a sparse tensor, a new `nn.Parameter`, a ScriptModule GB4695, an LSTM
     GB0014) and at context managers that it does not know (`ExitStack`, `torch.device`). The
     graph ends there; inside a loop, `try` or `with` the whole function runs uncompiled; with
-    `fullgraph=True` the call raises.
+    `fullgraph=True` the call raises. A function behind `functools.lru_cache` cannot be given
+    a tensor of a graph of TensorFlow ("Tensor is unhashable").
 
     ## Example
         @torch.compile

@@ -96,7 +96,7 @@ def test_a_fix_that_changes_a_result_is_found_among_others_and_refuted(judged):
     assert proof.detail == "both eval: output: output: False became True"
 
 
-def test_a_fix_that_no_model_runs_is_not_tried(judged):
+def test_a_fix_that_no_model_runs_is_not_verified(judged):
     assert verdict_of(judged, "idle").verdict is Verdict.NOT_RUN
 
 
@@ -104,7 +104,16 @@ def test_a_refuted_fix_is_taken_back(judged, toy):
     code = (toy.copy / "toy" / "code.py").read_text()
     assert "torch.where(x.sum() > 1" in code
     assert "if x.sum() > 2" in code
-    assert "if x.sum() > 3" in code
+    assert "torch.where(x.sum() > 3" in code
+
+
+def test_equal_code_in_two_places_is_proved_in_both(toy):
+    code = toy.source / "toy" / "code.py"
+    code.write_text(SOURCE.replace("> 3", "> 1"))
+    old = toy.measured(toy.source, ())
+    _, proofs = toy.judged(old, toy.offered(old))
+    found = {proof.offer.line: proof.verdict for proof in proofs}
+    assert found == {6: Verdict.VERIFIED, 12: Verdict.REFUTED, 18: Verdict.NOT_RUN}
 
 
 def test_the_sources_are_left_alone(judged, toy):

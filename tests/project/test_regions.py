@@ -49,6 +49,17 @@ BRANCH = """
 """
 
 REACHED = {
+    "a module that a compiled function is given": """
+        import torch
+        class Gate(torch.nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:  # break
+                    return x * 2
+                return x
+        @torch.compile
+        def step(module, x):
+            return module(x) + 1
+        """,
     "a list that starts empty": """
         import torch
         @torch.compile

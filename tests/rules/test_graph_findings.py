@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from jitlint import engine
+from jitlint import engine, fixing
 from jitlint.config import Settings
 from jitlint.finding import Severity
 from jitlint.rule import load_rules
+from jitlint.source import read
 
 RULES = ("trace-branch", "trace-host-read", "trace-side-effect", "trace-unsupported-call")
 HEADER = """
@@ -191,6 +192,12 @@ CASES = {
         def f(x, n):
             return table(4)[0] + table(n)  # expect: trace-unsupported-call
     """,
+    "a key": """
+        @tf.function
+        def f(x, kind="a"):
+            table = {"a": 1.0, "b": 2.0}
+            return table[kind] * table[x]  # expect: trace-unsupported-call
+    """,
     "eager code": """
         def f(x):
             print("loss", float(x))
@@ -215,3 +222,92 @@ def test_a_graph(tmp_path: Path, source: str):
     )
     loud = [each for each in found.diagnostics if each.severity is not Severity.NOTE]
     assert Counter((each.span.line, each.rule) for each in loud) == marked
+
+
+FIXES = {
+    "x / max(tf.norm(x), 1.0)": "x / tf.maximum(tf.norm(x), 1.0)",
+    "min(2.0, tf.norm(x))": "tf.minimum(2.0, tf.norm(x))",
+    "tf.cast(all(x > 0), tf.float32)": "tf.cast(tf.reduce_all(x > 0), tf.float32)",
+    "x - np.mean(x, 0)": "x - tf.stop_gradient(tf.experimental.numpy.mean(x, 0))",
+}
+KEPT = {
+    "x / max(tf.norm(x), 1.0, 2.0)": "three values",
+    "max(tf.unstack(x), key=abs)": "a key",
+    "any(tf.unstack(x > 0))": "a list",
+    "np.histogram(x)[0]": "no twin",
+    "math.sqrt(tf.norm(x))": "a float of Python",
+    "x.numpy()": "a value",
+}
+
+
+@pytest.mark.parametrize(("old", "new"), FIXES.items(), ids=FIXES)
+def test_python_becomes_an_operator(tmp_path: Path, old: str, new: str):
+    assert rewritten(tmp_path, old) == new
+
+
+@pytest.mark.parametrize("old", KEPT, ids=KEPT.values())
+def test_python_is_kept_where_no_operator_is_alike(tmp_path: Path, old: str):
+    assert rewritten(tmp_path, old) == old
+
+
+def rewritten(folder: Path, expression: str) -> str:
+    before = f"{HEADER}@tf.function\ndef f(x):\n    return "
+    path = folder / "module.py"
+    path.write_text(before + expression + "\n")
+    settings = Settings(cache=False, select=RULES, unsafe=True, verify=False)
+    plan = fixing.plan([read(path)], settings, load_rules())
+    assert not plan.problems
+    return plan.files[0].new.decode().removeprefix(before).strip() if plan.files else expression
+
+
+TRACED = {
+    "output": """
+        def f(x):
+            print("sum", x.sum())  # expect: trace-side-effect
+            return x
+    """,
+    "a counter": """
+        class F(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.n = 0
+
+            def forward(self, x):
+                self.n += 1  # expect: trace-side-effect
+                self.last = x
+                return x * self.n
+
+        f = F()
+    """,
+    "a buffer that is assigned": """
+        class F(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("n", torch.zeros(1))
+
+            def forward(self, x):
+                self.n = self.n + 1  # expect: trace-side-effect
+                return x + self.n
+
+        f = F()
+    """,
+    "a buffer that is written": """
+        class F(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("n", torch.zeros(1))
+
+            def forward(self, x):
+                self.n += 1
+                self.n.add_(1)
+                return x + self.n
+
+        f = F()
+    """,
+}
+
+
+@pytest.mark.parametrize("source", TRACED.values(), ids=TRACED)
+def test_a_trace(tmp_path: Path, source: str):
+    end = "\ntraced = torch.jit.trace(f, torch.ones(3))\n"
+    test_a_graph(tmp_path, "import torch\n\n\n" + textwrap.dedent(source) + end)

@@ -274,6 +274,54 @@ GRAPHS = {
             global rate
             rate = value
     """,
+    "a tensor that is bound again": """
+        weights = tf.constant([1.0, 2.0])
+
+        @tf.function
+        def f(x):
+            return x * weights  # baked
+
+        def load(values):
+            global weights
+            weights = values
+    """,
+    "an item of a table": """
+        config = {"rate": 0.1}
+
+        @tf.function
+        def f(x):
+            return x * config["rate"]  # baked
+
+        def run(x):
+            f(x)
+            config["rate"] = 0.5
+            return f(x)
+    """,
+    "a table that is filled": """
+        table = {}
+
+        def register(name, value):
+            table[name] = value
+
+        register("rate", 0.1)
+
+        @tf.function
+        def f(x):
+            return x * table["rate"]
+    """,
+    "a flag that is set once": """
+        class Layer(tf.Module):
+            def __init__(self):
+                super().__init__()
+                self.ready = False
+
+            def prepare(self):
+                self.ready = True
+
+            @tf.function
+            def __call__(self, x):
+                return x * 2 if self.ready else x
+    """,
     "a global that stays": """
         rate = 0.1
         if os.path.exists("rate"):

@@ -379,3 +379,22 @@ def test_a_member_of_an_enumeration_equals_no_tensor(tmp_path):
     found = found_in(tmp_path, source)
     assert found.fix_safety is Safety.UNSAFE
     assert "`Six.MEMBER` is a number" in found.fix_title
+
+
+def test_a_number_that_does_not_reach_the_branch_is_none_of_its_business(tmp_path):
+    found = found_in(
+        tmp_path,
+        """
+        def curve(x, bins):
+            bins = x + 1
+            y = x * 2
+            if y.sum() > 0:
+                y = y - 1
+            return y + 1, bins
+
+        @torch.compile
+        def f(x):
+            return curve(x, None)[0]
+        """,
+    )
+    assert found.fix_safety is not None

@@ -40,6 +40,36 @@ WITHHELD = {
         """,
         "draws random numbers (`torch.rand_like`)",
     ),
+    "a layer that is skipped at random": (
+        """
+        class Layer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+                self.drop = nn.Dropout(0.1)
+
+            def forward(self, x, mask=None):
+                return x + self.drop(self.linear(x))
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([Layer() for _ in range(3)])
+                self.rate = 0.1
+
+            def forward(self, x, mask=None):
+                for layer in self.layers:
+                    skip = False
+                    if self.training and self.rate > 0:
+                        skip = torch.rand([]) < self.rate
+                    if not skip:
+                        x = layer(x, mask=mask)
+                return x
+
+        net = torch.compile(Net())
+        """,
+        "compile the layers (`layer.compile()`), not what chooses them",
+    ),
     "dropout in an arm": (
         """
         class Net(nn.Module):
@@ -228,13 +258,14 @@ WITHHELD = {
     "a function of unknown effects": (
         """
         def helper(x):
+            print("called")
             return x + 1
 
         @torch.compile
         def f(x):
             return helper(x) if x.sum() > 0 else x * 2
         """,
-        "calls `helper`, which may have effects",
+        'in `helper`, which an arm calls, `print("called")` may have an effect',
     ),
     "a product, whose gradient looks at the data": (
         """

@@ -77,6 +77,11 @@ def graph(cast: str | None) -> str:
     return GRAPH % (OPERATOR % cast, "scale_op(x).to(x.dtype)")
 
 
+def shaped(dims: str) -> str:
+    return graph(".to(x.dtype)").replace("torch.empty(x.shape", f"torch.empty({dims}")
+
+
+GRADED = GRAPH.replace("(seed)),)", "(seed)).requires_grad_(),)")
 REFUSED = host("x")
 WRONG = {
     "wrong_dtype": (REFUSED, host("x.double().numpy()"), "float32 became torch.float64"),
@@ -88,6 +93,12 @@ WRONG = {
         "LostGradientError",
     ),
     "operator_returns_float64": (graph(None), graph(""), "fails test_faketensor"),
+    "operator_of_another_shape": (graph(None), shaped("(4, 1)"), "fails test_faketensor"),
+    "operator_without_gradient": (
+        GRADED % ("", "x * 2.0"),
+        GRADED % (OPERATOR % ".to(x.dtype)", "scale_op(x)"),
+        "gradient",
+    ),
 }
 RIGHT = {
     "bridged": (REFUSED, host("x.cpu().numpy()")),

@@ -60,7 +60,33 @@ def decay(x):
 def f(x):
     return {result}
 """
-CALLED = "tf.numpy_function(decay, [x], {dtype})"
+IMPORTS = "import numpy as np\nimport tensorflow as tf\n\n"
+SIGNED = """
+@tf.function(input_signature=[tf.TensorSpec([None, 4, 2], tf.float32)])
+def f(x):
+    return tf.reshape(x, [{size}, 8])
+"""
+KERNEL_ALONE = FILTER.partition("@tf.function")[0]
+METHOD = (
+    KERNEL_ALONE
+    + """
+class Stage(tf.Module):
+    def __init__(self, gain):
+        super().__init__()
+        self.gain = gain
+
+    @tf.function
+    def __call__(self, x):
+        return {result} * float(self.gain)
+"""
+)
+HOST = (
+    KERNEL_ALONE
+    + """
+def smoothed(x: tf.Tensor):
+    return decay({argument})
+"""
+)
 LAYER = """
 class Flat(tf.keras.layers.Layer):
     def call(self, x):
@@ -124,6 +150,30 @@ SOURCES = {
     "pinned_width": (means(), means(pin="x = tf.ensure_shape(x, [None, 4])")),
     "signature": (means(), means(options=SIGNATURE)),
     "more_traces": (means(options=SIGNATURE), means()),
+    "derived_from_signature": (
+        IMPORTS + SIGNED.format(size="x.shape[0]"),
+        IMPORTS + SIGNED.format(size="-1"),
+    ),
+    "derived_for_a_layer": (
+        IMPORTS + LAYER.format(result="tf.reshape(x, [x.shape[0], 2, 4])"),
+        IMPORTS + LAYER.format(result="tf.reshape(x, [-1, 2, 4])"),
+    ),
+    "derived_for_a_method": (
+        IMPORTS + METHOD.format(result="decay(x.numpy())"),
+        IMPORTS + METHOD.format(result="tf.numpy_function(decay, [x], x.dtype)"),
+    ),
+    "derived_for_a_caller": (
+        IMPORTS + HOST.format(argument="x"),
+        IMPORTS + HOST.format(argument="x.numpy()"),
+    ),
+    "wrong_derived": (
+        IMPORTS + SIGNED.format(size="x.shape[0]"),
+        IMPORTS + SIGNED.format(size="4"),
+    ),
+    "wrong_caller": (
+        IMPORTS + HOST.format(argument="x"),
+        IMPORTS + HOST.format(argument="tf.abs(x).numpy()"),
+    ),
     "no_entry": (HEAD + "x = 1\n", HEAD + "x = 2\n"),
 }
 
@@ -141,6 +191,10 @@ def reports(prove: Callable[..., dict[str, Report]]) -> dict[str, Report]:
         "right_kernel",
         "right_layer",
         "right_operator",
+        "derived_from_signature",
+        "derived_for_a_layer",
+        "derived_for_a_method",
+        "derived_for_a_caller",
         "pinned_width",
         "signature",
     ],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jitlint.verify.derive.candidates import Chooser, Hints, Tensors
+from jitlint.verify.derive.candidates import Chooser, Hints, Tensors, Untyped
 from jitlint.verify.derive.search import Trial, plain_trials, search
 from jitlint.verify.derive.signatures import Parameter, parameters_of
 from jitlint.verify.derive.written import Row, written_rows
@@ -20,6 +20,7 @@ __all__ = [
     "Question",
     "Row",
     "Trial",
+    "Untyped",
     "derive",
     "parameters_of",
     "plain_trials",
@@ -45,6 +46,7 @@ class Question:
     has_weights: bool
     seeds: int
     fits: Callable[[Trial], bool]
+    untyped: Untyped = Untyped.ANYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,6 @@ def derive(question: Question) -> Derived | None:
         labels = ", ".join(dict.fromkeys(row.label for row in rows))
         return Derived(f"inputs taken from {labels}", tuple(rows), written=True)
     hints = Hints.of(question.function, question.namespace, question.sizes)
-    chooser = Chooser(hints, question.tensors)
+    chooser = Chooser(hints, question.tensors, question.untyped)
     made = search(parameters, chooser, question.seeds, fits, question.has_weights)
     return Derived(BY_TYPE, tuple(made), written=False) if made else None

@@ -1,7 +1,9 @@
 """Values that a parameter may be given, by its annotation, its default and the code's literals."""
 
 import collections.abc
+import contextlib
 import dataclasses
+import enum
 import itertools
 import types
 import typing
@@ -109,7 +111,7 @@ def shapes(hints: Hints, has_weights: bool) -> list[Shape]:
     channels = dict.fromkeys((*hints.sizes[:4], 3, 1))
     images = [Shape((None, size, 8, 8)) for size in channels]
     fixed = [Shape((size,)) for size in hints.sizes]
-    numbers = [Shape(()), Shape((None,), "int"), Shape((None, 5), "int"), Shape((None,), "bool")]
+    numbers = [Shape((None,), "int"), Shape((None, 5), "int"), Shape((None,), "bool")]
     first = [*rows, *sequences, *flat] if has_weights else [*flat, *rows, *sequences]
     return [*first, *images, *fixed, *numbers]
 
@@ -126,16 +128,21 @@ SCALARS: Mapping[type, tuple[Any, ...]] = {
 STRINGS = ("abc", "")
 
 
+class Untyped(enum.Enum):
+    """What a parameter without a type may be."""
+
+    ANYTHING = enum.auto()
+    TENSOR = enum.auto()
+    NO_TENSOR = enum.auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """What the parameters of one callable can be given, with tensors of one shape.
-
-    `plain`: what has no type is no tensor, as in a constructor.
-    """
+    """What the parameters of one callable can be given, with tensors of one shape."""
 
     hints: Hints
     tensors: Tensors
-    plain: bool = False
+    untyped: Untyped = Untyped.ANYTHING
 
     def choices(self, parameter: Parameter, shape: Shape) -> list[Choice]:
         default = parameter.default
@@ -151,7 +158,7 @@ class Chooser:
         if default is EMPTY:
             return found
         kind = found[0].kind if found else TYPED
-        return [Choice(kind, lambda draw: default, omitted=True), *found]
+        return [Choice(kind, Constant(default), omitted=True), *found]
 
     def _by_annotation(self, annotation: Any, shape: Shape) -> Iterator[Choice]:
         make = self.tensors.maker(annotation)
@@ -167,15 +174,15 @@ class Chooser:
         if make is not None:
             yield _drawn(make, shape)
         elif annotation is str:
-            yield from map(_constant, (*self.hints.literals, *STRINGS))
+            yield from map(Constant, (*self.hints.literals, *STRINGS))
         elif annotation in SCALARS:
-            yield from map(_constant, SCALARS[annotation])
+            yield from map(Constant, SCALARS[annotation])
         elif typing.get_origin(annotation) is not None:
             yield from self._generic(annotation, shape)
         elif dataclasses.is_dataclass(annotation) or hasattr(annotation, "_fields"):
             yield from self._record(annotation, shape)
         else:
-            yield from map(_constant, self.tensors.constants(annotation))
+            yield from map(Constant, self.tensors.constants(annotation))
 
     def _generic(self, annotation: Any, shape: Shape) -> Iterator[Make]:
         origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
@@ -183,9 +190,9 @@ class Chooser:
             some = [each for each in inner if each is not type(None)]
             yield from itertools.chain.from_iterable(self._makes(each, shape) for each in some)
             if len(some) < len(inner):
-                yield _constant(None)
+                yield Constant(None)
         elif origin is typing.Literal:
-            yield from map(_constant, inner)
+            yield from map(Constant, inner)
         elif origin in (list, collections.abc.Sequence, collections.abc.Iterable):
             yield from self._lists(inner[0], shape)
         elif origin is tuple:
@@ -225,23 +232,26 @@ class Chooser:
         """Values of the type of a default."""
         kind = type(default)
         if kind is str:
-            yield from (Choice("str", _constant(each)) for each in self.hints.literals)
+            yield from (Choice("str", Constant(each)) for each in self.hints.literals)
         for value in SCALARS.get(kind, ()):
-            yield Choice(kind.__name__, _constant(value))
+            yield Choice(kind.__name__, Constant(value))
 
     def _unknown(self, shape: Shape) -> Iterator[Choice]:
         """Of a parameter without a type: a tensor, else a number, a string or a list."""
         make = self.tensors.maker(EMPTY)
         assert make is not None
-        if not self.plain:
+        if self.untyped is not Untyped.NO_TENSOR:
             yield Choice(TENSOR, _drawn(make, shape), shape)
+            yield Choice("number", _drawn(make, Shape(())))
+        if self.untyped is Untyped.TENSOR:
+            return
         pair = [[_drawn(make, shape)]] * 2
         kinds: dict[str, list[Make]] = {
-            "int": list(map(_constant, SCALARS[int])),
+            "int": list(map(Constant, SCALARS[int])),
             "list": list(_together(list, pair)),
-            "float": list(map(_constant, SCALARS[float])),
-            "str": list(map(_constant, self.hints.literals)),
-            "bool": list(map(_constant, SCALARS[bool])),
+            "float": list(map(Constant, SCALARS[float])),
+            "str": list(map(Constant, self.hints.literals)),
+            "bool": list(map(Constant, SCALARS[bool])),
         }
         for turn in range(max(map(len, kinds.values()))):
             yield from (Choice(kind, ways[turn]) for kind, ways in kinds.items() if ways[turn:])
@@ -251,8 +261,14 @@ def _drawn(make: MakeTensor, shape: Shape) -> Make:
     return lambda draw: make(shape.sizes(draw), shape.dtype, draw.seed)
 
 
-def _constant(value: Any) -> Make:
-    return lambda draw: value
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value for every seed and shape."""
+
+    value: Any
+
+    def __call__(self, draw: Draw) -> Any:
+        return self.value
 
 
 def _together(build: Callable[[Any], Any], makes: Sequence[Sequence[Make]]) -> Iterator[Make]:
@@ -265,6 +281,10 @@ def _together(build: Callable[[Any], Any], makes: Sequence[Sequence[Make]]) -> I
 
 
 def _built(build: Callable[[Any], Any], makes: Sequence[Make]) -> Make:
+    known = [each.value for each in makes if isinstance(each, Constant)]
+    if len(known) == len(makes):
+        with contextlib.suppress(Exception):  # a class that takes no such values says so
+            return Constant(build(known))
     return lambda draw: build(
         [each(dataclasses.replace(draw, seed=draw.seed + i)) for i, each in enumerate(makes)]
     )

@@ -10,10 +10,12 @@ from jitlint.verify.derive.candidates import (
     LEADS,
     Choice,
     Chooser,
+    Constant,
     Draw,
     Hints,
     Shape,
     Tensors,
+    Untyped,
     shapes,
 )
 from jitlint.verify.derive.signatures import Parameter, parameters_of
@@ -38,7 +40,7 @@ def plain_trials(function: Callable[..., Any], tensors: Tensors) -> Iterator[Tri
     parameters = parameters_of(function, function)
     yield Trial((), {})
     if parameters:
-        chooser = Chooser(Hints.of(function, {}, ()), tensors, plain=True)
+        chooser = Chooser(Hints.of(function, {}, ()), tensors, Untyped.NO_TENSOR)
         yield from (trial for trial, _ in trials(parameters, chooser))
         chooser = Chooser(chooser.hints, tensors)
         yield from (trial for trial, chosen in trials(parameters, chooser, has_weights=True))
@@ -55,8 +57,8 @@ def trials(
     ranked = [list(islice(_by_rank(lists), COMBINATIONS)) for lists in columns]
     for chosen_of_shapes in zip(*ranked, strict=True):
         for chosen in chosen_of_shapes:
-            yield _trial(parameters, chosen, Draw()), chosen
-            if not any(choice.shape for choice in chosen):
+            yield from _made(parameters, chosen)
+            if all(isinstance(choice.make, Constant) for choice in chosen):
                 break  # no tensor among them: all shapes are alike
     yield from _of_several_shapes(parameters, columns)
 
@@ -66,7 +68,16 @@ def _of_several_shapes(
 ) -> Iterator[tuple[Trial, Chosen]]:
     firsts = [[lists[index][0] for lists in columns] for index in range(len(parameters))]
     for chosen in _by_rank(firsts):
-        yield _trial(parameters, chosen, Draw()), chosen
+        yield from _made(parameters, chosen)
+
+
+def _made(parameters: Sequence[Parameter], chosen: Chosen) -> Iterator[tuple[Trial, Chosen]]:
+    """Nothing where a class of the module does not take the values of its fields."""
+    try:
+        trial = _trial(parameters, chosen, Draw())
+    except Exception:
+        return
+    yield trial, chosen
 
 
 def _by_rank(lists: Sequence[Sequence[Choice]]) -> Iterator[Chosen]:

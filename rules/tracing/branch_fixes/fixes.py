@@ -7,7 +7,7 @@ from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from . import checks, inplace, loops, script, where
+from . import checks, inplace, loops, masked, script, where
 from .surroundings import check_callers, check_names
 from .withheld import NotMine, Withheld
 
@@ -18,6 +18,7 @@ FIXERS: tuple[Fixer, ...] = (
     *checks.FIXERS,
     *loops.FIXERS,
     *script.FIXERS,
+    *masked.FIXERS,
     *inplace.FIXERS,
     *where.FIXERS,
 )

@@ -56,6 +56,14 @@ NOT_ONLY_A_LAYER = re.compile(
 )
 """Words that say that a layer has hooks, or changes its input or its weights when called."""
 
+KEEPS_SHAPE = frozenset(
+    {
+        *("cumprod", "cumsum", "flip", "log_softmax", "logcumsumexp", "normalize", "renorm"),
+        *("roll", "softmax", "softmin", "tril", "triu"),
+    }
+)
+"""Operators along a dimension whose result has the shape of their argument."""
+
 WIDENS = frozenset({"sum", "nansum", "prod", "cumsum", "cumprod"})
 """Operators that make int64 of all whole numbers."""
 

@@ -21,6 +21,7 @@ from jitlint.analysis.values import (
     ExternalMethod,
     Function,
     Instance,
+    Source,
     Static,
     Tensor,
     Value,
@@ -55,6 +56,7 @@ from .operators import (
     FINITE_GRADIENT,
     FLOATING_ONLY,
     HAVE_INPLACE,
+    KEEPS_SHAPE,
     NO_BACKWARD,
     NO_GRADIENT,
     NOT_ONLY_A_LAYER,
@@ -65,6 +67,7 @@ from .operators import (
     REFUSED,
     WIDENS,
 )
+from .pure import makes_its_result, require_pure
 from .withheld import Withheld
 
 MAX_DEPTH = 8
@@ -207,6 +210,8 @@ class Describer:
                 return self._call(node, at)
             case cst.Tuple() | cst.List():
                 return self._sequence(node, at)
+            case cst.IfExp():
+                return self._choice(node, at)
         if self._is_static(node):
             return self._number(node)
         raise Withheld(f"nothing is known of the result of `{self._short(node)}`")
@@ -485,8 +490,10 @@ class Describer:
                     f"an arm calls `{self._short(node.func)}`, and a {layer} may hold state, "
                     "draw random numbers or return its input"
                 )
-            case Function():
-                raise Withheld(f"an arm calls `{self._short(node.func)}`, which may have effects")
+            case Function(info):
+                require_pure(self.test, info, node)
+                result = self._project_function(node, self._arguments(node, at))
+                return replace(result, alias=frozenset()) if makes_its_result(info) else result
         if self._is_static(node):
             return self._number(node)
         raise Withheld(f"an arm calls `{self._short(node.func)}`, of which nothing is known")
@@ -514,6 +521,47 @@ class Describer:
             result,
             dtype=DType(frozenset({f"dtype:layer {name}"})),
             sources=result.sources | {name},
+        )
+
+    def _project_function(self, node: cst.Call, operands: Sequence[Operand]) -> Profile:
+        """The result of a pure function, which may be, or look into, each of its arguments."""
+        value = self.test.value_of(node)
+        code = self._short(node)
+        if not isinstance(value, Tensor) or value.maybe:
+            raise Withheld(f"`{code}` is not known to be a single tensor")
+        tensors = [each for _, each in operands if isinstance(each, Profile)]
+        result = self._opaque(node, self.code(node.func), tensors, None, view=True)
+        never_fails = Hazard(f"fails {self.code(node)}", code, f"`{code}` never fails")
+        dtype = None if value.dtype is None else known(value.dtype)
+        return replace(
+            result,
+            dtype=dtype or DType(frozenset({code})),
+            hazards=result.hazards | {never_fails},
+        )
+
+    def _choice(self, node: cst.IfExp, at: cst.CSTNode) -> Described:
+        """`a if flag else b`, whose test is decided when the code is traced."""
+        test = self.test.value_of(node.test)
+        if not isinstance(test, Static) or test.source is Source.DATA:
+            raise Withheld(f"nothing is known of the result of `{self._short(node)}`")
+        arms = [self.describe(each, at) for each in (node.body, node.orelse)]
+        profiles = [each for each in arms if isinstance(each, Profile)]
+        if not profiles:
+            return self._number(node)
+        if len(profiles) == 1:
+            raise Withheld(f"`{self._short(node)}` is a number or a tensor")
+        agreement = agree([replace(each, hazards=frozenset()) for each in profiles])
+        code = self._short(node)
+        first, other = profiles
+        return replace(
+            first,
+            sources=first.sources | other.sources,
+            finite=agreement.finite,
+            hazards=first.hazards
+            | other.hazards
+            | {Hazard(f"{code} {each}", code, each) for each in agreement.conditions},
+            alias=first.alias | other.alias,
+            fresh=first.fresh and other.fresh,
         )
 
     def _check_layer(self, node: cst.Call) -> None:
@@ -614,6 +662,14 @@ class Describer:
             result = self._opaque(
                 node, code, tensors, dtype, view=operator.view, hazard=True, finite=finite
             )
+            if name in KEEPS_SHAPE and len(tensors) == 1:
+                finds = Hazard(code, self.code(node), f"`{self._short(node)}` has its dimension")
+                result = replace(
+                    result,
+                    shape=tensors[0].shape,
+                    layout=tensors[0].layout,
+                    hazards=tensors[0].hazards | {finds},
+                )
             if operator.reduces and alone:
                 result = replace(result, shape=frozenset(), layout=(), hazards=tensors[0].hazards)
         if operator.is_bool or name in NO_GRADIENT or _is_whole(result.dtype):

@@ -62,15 +62,46 @@ def check_callers(test: Observation, among: frozenset[str] | None = None) -> Non
         return
     function = test.function.node
     names = [each.name.value for each in (*function.params.posonly_params, *function.params.params)]
+    reaching = _reaching(test, function)
     for call in _calls_in(test.module.tree).get(function.name.value, ()):
         for index, argument in enumerate(call.args):
             name = argument.keyword.value if argument.keyword else (names[index:] or [""])[0]
             value = test.value_of(cst.Name(name)) if name in names else None
             if among is not None and (name not in among or _is_none(argument.value)):
                 continue
-            if isinstance(value, Tensor) and _is_number(argument.value):
+            if name in reaching and isinstance(value, Tensor) and _is_number(argument.value):
                 code = code_of(call)
                 raise Withheld(f"`{code}` passes a number for `{name}`, and torch takes tensors")
+
+
+def _reaching(test: Observation, function: cst.FunctionDef) -> frozenset[str]:
+    """The names that the values of the statement are made of, whatever way is taken to it."""
+    statement = scope.statement_of(test.node, test.module.tree)
+    if _holds_return(statement):
+        return scope.names_read(function.body)
+    found = scope.names_read(statement) | scope.names_written(statement)
+    bindings = list(_bindings(function.body))
+    while True:
+        more = found.union(
+            *(scope.names_read(each) for each in bindings if scope.names_written(each) & found)
+        )
+        if more == found:
+            return found
+        found = more
+
+
+BINDINGS = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.With)
+
+
+def _bindings(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for child in node.children:
+        if isinstance(child, BINDINGS):
+            yield child
+        yield from _bindings(child)
+
+
+def _holds_return(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Return) or any(map(_holds_return, node.children))
 
 
 @lru_cache(maxsize=16)

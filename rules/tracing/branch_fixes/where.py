@@ -36,6 +36,7 @@ from .arms import (
 from .comments import comment_line, header_of, require_comments
 from .deletion import deletion
 from .hazards import Evidence, Hazard, conditions_for
+from .layers import check_layers
 from .predicate import Predicate, conjunction, hazards_in, is_tensor_test, predicate
 from .profile import (
     Agreement,
@@ -70,6 +71,8 @@ def fix_branch(test: TruthTest, ctx: Context) -> Fix:
 def selection_of(test: TruthTest) -> "tuple[Describer, Selection]":
     """The branch that a test decides. Raises NotMine, or Withheld."""
     owner = _owner(test)
+    if isinstance(owner, cst.If):
+        check_layers(test, owner)
     _require_tensor(test)
     describer = Describer(test, scope.statement_of(owner, test.module.tree))
     guard, branch = _read(describer, owner)

@@ -1,5 +1,6 @@
 """Code that gives nothing back and changes none of its arguments."""
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -41,6 +42,24 @@ FORBIDDEN: dict[type[cst.CSTNode], str] = {
 }
 
 
+UNSEEN_ATTRIBUTES = frozenset({"grad", "grad_fn", "is_leaf", "requires_grad", "retains_grad"})
+UNSEEN_MODES = re.compile(
+    r"torch\.(is_(grad|inference_mode|autocast)\w*|get_autocast\w*|_C\.\w*|jit\.is_\w+"
+    r"|compiler\.is_\w+|_dynamo\.\w+)$"
+)
+"""What an operator is not told: below autograd gradients are off, and below AOT so is autocast
+(measured with torch 2.13: `is_grad_enabled()` is False inside, matmul is in float32)."""
+CAST_BY_AUTOCAST = frozenset(
+    {
+        *("addmm", "baddbmm", "bmm", "chain_matmul", "conv1d", "conv2d", "conv3d", "einsum"),
+        *("linear", "matmul", "mm", "mv", "scaled_dot_product_attention"),
+    }
+)
+
+
+UNCAST = "an operator computes products in full precision, even under autocast"
+
+
 def check_mute(nodes: "list[cst.CSTNode]", given: frozenset[str], judge: "Judge") -> None:
     """Raises Withheld where one of `nodes` may change what the names `given` stand for."""
     for node in nodes:
@@ -57,6 +76,11 @@ class Judge:
 
     def check_call(self, call: cst.Call) -> None:
         callee = self._evaluate(call.func)
+        name = callee.name if isinstance(callee, External | ExternalMethod) else ""
+        if UNSEEN_MODES.match(name):
+            raise Withheld(f"an operator runs in a mode of its own, which `{name}` would tell")
+        if name.rpartition(".")[2] in CAST_BY_AUTOCAST:
+            raise Withheld(UNCAST)
         values = [self._evaluate(each.value) for each in call.args]
         receiver = call.func.value if isinstance(call.func, cst.Attribute) else None
         if receiver is not None and not isinstance(callee, External | Function | Class):
@@ -117,6 +141,10 @@ def _check(node: cst.CSTNode, given: frozenset[str], judge: Judge) -> None:
                 raise Withheld(f"an operator must not change its argument `{target.value}`")
         case cst.Call():
             judge.check_call(node)
+        case cst.Attribute(attr=cst.Name(value=name)) if name in UNSEEN_ATTRIBUTES:
+            raise Withheld(f"an operator is not told the `{name}` of its arguments")
+        case cst.BinaryOperation(operator=cst.MatrixMultiply()):
+            raise Withheld(UNCAST)
         case cst.Raise(cause=cst.From()):
             raise Withheld("the exception has a cause, which an operator is not given")
     for child in node.children:

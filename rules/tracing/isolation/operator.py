@@ -1,4 +1,4 @@
-"""The code of an operator that has an effect and no result."""
+"""The code of an operator that has an effect."""
 
 import re
 from collections.abc import Sequence
@@ -8,9 +8,12 @@ import libcst as cst
 from libcst.helpers import parse_template_module
 
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.scope import Spelling
-from jitlint.analysis.values import External, Value
+from jitlint.analysis.scope import Spelling, names_read
+from jitlint.analysis.values import External, Static, Value
+from jitlint.project.index import BindingKind
 from jitlint.project.modules import Module
+
+from ..branch_fixes.withheld import Withheld
 
 SCALARS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.str"})
 PLAIN = SCALARS | {"torch.Tensor", "torch.dtype", "torch.device"}
@@ -19,24 +22,44 @@ LISTS = frozenset(
         *("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence"),
     }
 )
+NO_SPACE = cst.SimpleWhitespace("")
+NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`name` is the function's; `parameters` have annotations that a schema can be read of."""
+    """`name` is the function's; `parameters` have annotations that a schema can be read of.
+
+    `fake` says what the result is without computing it; as a rule there is none.
+    """
 
     module: Module
     name: str
     parameters: cst.Parameters
     body: cst.BaseSuite
+    returns: cst.BaseExpression = NONE
+    fake: Sequence[cst.BaseStatement] = (cst.SimpleStatementLine([cst.Return(NONE)]),)
+    before_parameters: cst.BaseParenthesizableWhitespace = NO_SPACE
 
     @property
     def qualified(self) -> str:
         """`package::module_function`, which no other function of the package has."""
         space, *path = self.module.name.split(".")
-        name = "_".join([*path, self.name.strip("_")])
-        return f"{_identifier(space)}::{_identifier(name)}"
+        plain = self.name.strip("_")
+        own = self.name if not plain or plain in self._taken else plain
+        return f"{_identifier(space)}::{_identifier('_'.join([*path, own]))}"
+
+    @property
+    def _taken(self) -> set[str]:
+        return set(self.module.facts.bindings) - {self.name}
+
+    @property
+    def _fake(self) -> str:
+        """`_`, as torch's own documents have it, if that is nothing else here."""
+        binding = self.module.facts.bindings.get("_")
+        is_free = binding is None or binding.kind is BindingKind.FUNCTION
+        return "_" if is_free else f"_fake_{self.name.strip('_')}"
 
     @property
     def decorator(self) -> cst.Decorator:
@@ -52,17 +75,21 @@ class Operator:
         return cst.Decorator(cst.Call(cst.Attribute(library, cst.Name("custom_op")), arguments))
 
     def registrations(self) -> list[cst.BaseStatement]:
-        """What is registered for the operator: that it gives nothing, and has an effect."""
+        """What is registered for the operator: what it gives, and that it has an effect."""
         code = parse_template_module(
             "@{name}.register_fake\n"
-            "def _({parameters}) -> None:\n"
-            "    return None\n\n\n"
+            "def {fake}({parameters}) -> {returns}:\n"
+            "    pass\n\n\n"
             "{name}.register_effect({library}.EffectType.ORDERED)\n",
             name=cst.Name(self.name),
+            fake=cst.Name(self._fake),
+            returns=self.returns,
             parameters=_without_annotations(self.parameters),
             library=Spelling(self.module).of("library"),
         )
-        return [each.with_changes(leading_lines=BLANK) for each in code.body]
+        fake, effect = code.body
+        fake = fake.with_changes(body=cst.IndentedBlock(self.fake))
+        return [each.with_changes(leading_lines=BLANK) for each in (fake, effect)]
 
     def definition(self) -> cst.FunctionDef:
         return cst.FunctionDef(
@@ -70,7 +97,8 @@ class Operator:
             self.parameters,
             self.body,
             [self.decorator],
-            cst.Annotation(cst.Name("None")),
+            cst.Annotation(self.returns),
+            whitespace_before_params=self.before_parameters,
             leading_lines=BLANK,
         )
 
@@ -115,6 +143,14 @@ def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
                 return _is_one_or_none(inner, seen)
             return name in LISTS and all(_name(seen.value_of(each)) in PLAIN for each in inner)
     return _name(seen.value_of(annotation)) in PLAIN
+
+
+def check_number(name: cst.Name, annotation: cst.BaseExpression, seen: Observation) -> None:
+    """A schema makes 2.0 of the 2 that is passed for a float, which a message tells."""
+    value = seen.value_of(name)
+    is_whole = isinstance(value, Static) and isinstance(value.const, int)
+    if is_whole and "float" in names_read(annotation):
+        raise Withheld(f"`{name.value}` is a float, and gets a whole number")
 
 
 def _is_one_or_none(nodes: Sequence[cst.BaseExpression], seen: Observation) -> bool:

@@ -10,16 +10,17 @@ from libcst.helpers import get_full_name_for_node
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tree import ancestors_of, parents_of
-from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown, Value
+from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
-from ..branch_fixes.flow import Place
+from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, is_schema_type
+from .operator import Operator, check_number, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
 LEAVES = (cst.Return, cst.Break, cst.Continue)
 
 
@@ -27,9 +28,8 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The statement around a break as a call of an operator that does the same."""
     place = place_around(seen, ctx)
     before = top_level_before(place, ctx)
-    statement = place.node
-    assert isinstance(statement, cst.BaseStatement)
-    _check_flow(place)
+    statement, rest = _without_rest(place.node, seen)
+    _check_flow(place, statement)
     machine = seen.moments[0].frame.machine
     local = scope.local_names(place.function)
     check_mute([statement], local, Judge(machine, seen.value_of))
@@ -50,7 +50,7 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
         "right if no caller maps over it (torch.vmap)",
         {
             before: cst.FlattenSentinel([before, operator.definition(), *operator.registrations()]),
-            statement: call,
+            place.node: cst.FlattenSentinel([call, *rest]),
         },
         scope.Spelling(seen.module).imports(),
     )
@@ -93,10 +93,40 @@ def check_surroundings(place: Place) -> None:
             raise Withheld("the statement stands in a `try`, which an operator's error may escape")
 
 
-def _check_flow(place: Place) -> None:
+def _without_rest(
+    node: cst.CSTNode, seen: Observation
+) -> tuple[cst.BaseStatement, Sequence[cst.BaseStatement]]:
+    """Of `if bad: raise …` with an `else` the check alone; the rest can stand behind it."""
+    assert isinstance(node, cst.BaseStatement)
+    if not isinstance(node, cst.If) or node.orelse is None or not _raises(node.body):
+        return node, ()
+    if not _contains(node.test, seen.node):
+        return node, ()
+    check = node.with_changes(orelse=None)
+    if isinstance(node.orelse, cst.If):
+        return check, [node.orelse]
+    body = node.orelse.body
+    if not isinstance(body, cst.IndentedBlock) or any(comments_in([body.header, *body.footer])):
+        return node, ()
+    return check, list(body.body)
+
+
+def _raises(suite: cst.BaseSuite) -> bool:
+    last = statements_in(suite)[-1:]
+    return any(
+        isinstance(each, cst.SimpleStatementLine) and isinstance(each.body[-1], cst.Raise)
+        for each in last
+    )
+
+
+def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
+    return node is inner or any(_contains(child, inner) for child in node.children)
+
+
+def _check_flow(place: Place, statement: cst.BaseStatement) -> None:
     check_surroundings(place)
-    _check_leaves(place.node)
-    left = scope.names_written(place.node) & place.read_later()
+    _check_leaves(statement)
+    left = scope.names_written(statement) & place.read_later()
     if left:
         raise Withheld(f"the statement leaves `{sorted(left)[0]}` behind")
 
@@ -112,9 +142,11 @@ def free_name(kind: str, place: Place, seen: Observation) -> str:
     """`_check_step`, `_check_net_forward`: a name for an operator that the module can have."""
     path = [place.function.name.value, *_classes_around(place)]
     base = "_".join(["", kind, *(_snake_case(each.strip("_")) for each in reversed(path))])
-    taken = seen.module.facts.bindings
+    taken = {each.strip("_") for each in seen.module.facts.bindings}
+    if definitions(seen.module.tree, ".".join(reversed(path))) > 1:
+        raise Withheld(f"`{path[0]}` is defined more than once")
     names = (base if number == 1 else f"{base}_{number}" for number in range(1, 1000))
-    return next(name for name in names if name not in taken)
+    return next(name for name in names if name.strip("_") not in taken)
 
 
 def _classes_around(place: Place) -> Iterator[str]:
@@ -123,6 +155,18 @@ def _classes_around(place: Place) -> Iterator[str]:
         node = place.parent(node)
         if isinstance(node, cst.ClassDef):
             yield node.name.value
+
+
+def definitions(node: cst.CSTNode, name: str, around: str = "") -> int:
+    """How many functions of a module have this dotted name."""
+    found = 0
+    for child in node.children:
+        inner = around
+        if isinstance(child, cst.FunctionDef | cst.ClassDef):
+            inner = f"{around}.{child.name.value}".lstrip(".")
+            found += isinstance(child, cst.FunctionDef) and inner == name
+        found += definitions(child, name, inner)
+    return found
 
 
 def _snake_case(name: str) -> str:
@@ -157,11 +201,30 @@ class Arguments:
         self.values[name] = cst.Name(name)
 
     def _is_fixed_text(self, node: cst.BaseExpression, own: frozenset[str]) -> bool:
-        """A text that the trace knows, such as an f-string of sizes and modes."""
+        """A text that every trace knows, such as an f-string of dtypes and modes."""
         names = scope.names_read(node)
         if names & own or not names & self.local:
             return False
-        return all(_is_static(self.seen.value_of(each)) for each in _embedded(node))
+        return all(map(self._is_fixed, _embedded(node)))
+
+    def _is_fixed(self, node: cst.BaseExpression) -> bool:
+        """Sizes, and numbers that are arguments, can become symbols, which no text can hold
+        (measured with torch 2.13: a graph takes no text that was made of a symbol)."""
+        value = self.seen.value_of(node)
+        if isinstance(value, Tensor | Unknown):
+            return False
+        if not isinstance(node, cst.Attribute):
+            return isinstance(value, Static) and (
+                isinstance(value.const, str | bool) or self._is_no_number(node)
+            )
+        if isinstance(self.seen.value_of(node.value), Tensor):
+            return node.attr.value in ("dtype", "device", "layout")
+        return not isinstance(value, Static) or value.source is not Source.SHAPE
+
+    def _is_no_number(self, node: cst.BaseExpression) -> bool:
+        """Whether a parameter is annotated as something else, such as a `Literal` of modes."""
+        declared = self._declared(node)
+        return declared is not None and not scope.names_read(declared) & NUMBERS
 
     def _paths(self, node: cst.CSTNode, own: frozenset[str]) -> Iterator[cst.BaseExpression]:
         """The names of the function, and attributes of what is no tensor, that are read."""
@@ -191,18 +254,24 @@ class Arguments:
         return isinstance(self.seen.value_of(node), Tensor | Static)
 
     def _add_path(self, node: cst.BaseExpression) -> None:
+        root = scope.names_read(node)
+        for name in root:
+            if not scope.is_surely_bound(name, self.place.node, self.seen.module.tree):
+                raise Withheld(f"`{name}` may have no value yet, where nothing asks for it today")
         wanted = node.attr.value if isinstance(node, cst.Attribute) else _name_of(node)
         self._add(node, wanted, self._annotation(node))
 
     def _annotation(self, node: cst.BaseExpression) -> cst.BaseExpression:
         value = self.seen.value_of(node)
+        declared = self._declared(node)
+        if declared is not None and isinstance(node, cst.Name):
+            check_number(node, declared, self.seen)
         if isinstance(value, Tensor) and not value.maybe and value.framework is Framework.TORCH:
             return scope.Spelling(self.seen.module).of("Tensor")
         if isinstance(value, Static):
             kind = "int" if value.source is Source.SHAPE else TYPES.get(type(value.const))
             if kind is not None:
                 return cst.Name(kind)
-        declared = self._declared(node)
         if declared is not None and is_schema_type(declared, self.seen):
             return declared
         code = self.seen.module.tree.code_for_node(node)
@@ -284,12 +353,6 @@ def _embedded(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
         return
     for child in node.children:
         yield from _embedded(child)
-
-
-def _is_static(value: Value) -> bool:
-    if isinstance(value, Static):
-        return value.source is not Source.DATA
-    return not isinstance(value, Tensor | Unknown)
 
 
 def _read_children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -1,7 +1,10 @@
 """A function that returns nothing, as an operator."""
 
+from collections.abc import Iterator
+
 import libcst as cst
 
+from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.scope import Spelling, local_names
 from jitlint.analysis.tree import parents_of
@@ -10,14 +13,15 @@ from jitlint.rule import Context
 
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, is_schema_type
+from .operator import Operator, check_number, is_schema_type
 
 
 def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The function around a break with a decorator, and what is registered for it."""
-    function = _function(seen)
+    function = function_around(seen)
     _check_signature(function, seen, ctx)
     _check_returns(function.body)
+    _check_uses(function, ctx)
     machine = seen.moments[0].frame.machine
     judge = Judge(machine, seen.value_of)
     check_mute([function.body], local_names(function), judge)
@@ -28,33 +32,63 @@ def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     return Fix(
         Safety.UNSAFE,
         f"Make `{function.name.value}` an operator with an effect, right if its arguments have "
-        "the types that they are annotated with",
+        "the types that they are annotated with, and no caller maps over it (torch.vmap)",
         {function: cst.FlattenSentinel([decorated, *operator.registrations()])},
         Spelling(seen.module).imports(),
     )
 
 
-def _function(seen: Observation) -> cst.FunctionDef:
+def function_around(seen: Observation) -> cst.FunctionDef:
     if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
         raise Withheld("the code stands in no function")
     return seen.function.node
 
 
-def _check_signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> None:
+def check_position(function: cst.FunctionDef, ctx: Context) -> None:
     name = function.name.value
     if not isinstance(parents_of(ctx.module)[function], cst.Module) or function.decorators:
         raise Withheld(f"`{name}` is a method, nested, or decorated")
     if function.asynchronous is not None:
         raise Withheld(f"`{name}` is a coroutine")
+
+
+def _check_signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> None:
+    check_position(function, ctx)
+    name = function.name.value
     params = function.params
     if params.posonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
         raise Withheld(f"`{name}` has parameters that no schema can name")
     for each in (*params.params, *params.kwonly_params):
         if each.annotation is None or not is_schema_type(each.annotation.annotation, seen):
             raise Withheld(f"the type of `{each.name.value}` is none that a schema knows")
+        check_number(each.name, each.annotation.annotation, seen)
     returns = function.returns
     if returns is not None and not _is_none(returns.annotation):
         raise Withheld(f"`{name}` returns a value")
+
+
+def _check_uses(function: cst.FunctionDef, ctx: Context) -> None:
+    """An operator can be called, and not be mapped over, scripted, or told by its type."""
+    name = function.name.value
+    parents = parents_of(ctx.module)
+    found = [each for each in scope.reads(ctx.module) if each.value == name]
+    for each in found:
+        parent = parents[each]
+        if not isinstance(parent, cst.FunctionDef) and not (
+            isinstance(parent, cst.Call) and parent.func is each
+        ):
+            raise Withheld(f"`{name}` is handed on as an object, which an operator would replace")
+    functions = [each for each in _functions(ctx.module) if each.name.value == name]
+    if len(functions) > 1:
+        raise Withheld(f"`{name}` is defined more than once")
+
+
+def _functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
+    for child in node.children:
+        if isinstance(child, cst.FunctionDef):
+            yield child
+        elif not isinstance(child, cst.ClassDef):
+            yield from _functions(child)
 
 
 def _check_returns(node: cst.CSTNode) -> None:

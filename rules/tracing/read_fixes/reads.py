@@ -17,6 +17,7 @@ class Conversion(enum.Enum):
     NONE = "item"
     FLOAT = "float"
     INT = "int"
+    BOOL = "bool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,15 @@ class Read:
     conversion: Conversion
 
 
-CONVERSIONS = {"builtins.float": Conversion.FLOAT, "builtins.int": Conversion.INT}
+CONVERSIONS = {
+    "builtins.float": Conversion.FLOAT,
+    "builtins.int": Conversion.INT,
+    "builtins.bool": Conversion.BOOL,
+}
 
 
 def read_of(node: cst.CSTNode, observation: Observation) -> Read | None:
-    """`tensor.item()`, `float(tensor)` or `int(tensor)`; None if `node` is none of these.
+    """`tensor.item()`, or `float(tensor)` and its like; None if `node` is none of these.
 
     Raises Withheld if it is, and the tensor is not one of torch in every case.
     """

@@ -13,7 +13,7 @@ from jitlint.finding import Fix
 from jitlint.rule import Context
 
 from ..branch_fixes.arms import parenthesized
-from ..branch_fixes.dtypes import Proven, known
+from ..branch_fixes.dtypes import BOOL, Proven, known
 from ..branch_fixes.effects import writes_in_place
 from ..branch_fixes.emit import conditional_fix
 from ..branch_fixes.profile import Describer, floating_in
@@ -37,6 +37,9 @@ def kept_as_tensor(operation: Operation, ctx: Context) -> Fix:
     flow.start(read)
     return _Removal(operation, describer, flow).fix()
 
+
+DTYPES = {Conversion.INT: "int64", Conversion.BOOL: "bool"}
+"""Of what a conversion makes, as a tensor."""
 
 Step = tuple[str, tuple[cst.BaseExpression, ...]]
 """A method and its arguments."""
@@ -83,6 +86,8 @@ class _Removal:
         found = kept(self.describer, read.tensor).category(self.proven)
         if read.conversion is Conversion.INT:
             return Category.WHOLE
+        if read.conversion is Conversion.BOOL and not self.flow.computes:
+            return Category.BOOL
         if read.conversion is Conversion.FLOAT or self.flow.floats:
             return Category.FLOATING
         if self.flow.is_open and found is not Category.FLOATING:
@@ -106,8 +111,8 @@ class _Removal:
         casts: set[bool] = set()
         for read in self.flow.reads:
             number = kept(self.describer, read.tensor)
-            if read.conversion is Conversion.INT:
-                number = Kept(number.code, known("int64"))
+            if read.conversion in DTYPES:
+                number = Kept(number.code, known(DTYPES[read.conversion]))
             for encounter in self.flow.encounters:
                 partner = kept(self.describer, encounter.partner)
                 self._require_device(read, encounter.partner)
@@ -168,6 +173,8 @@ class _Removal:
             yield "clone", ()
         if tensor.rank != 0:
             yield "reshape", (cst.Tuple([]),)
+        if read.conversion is Conversion.BOOL and tensor.dtype != BOOL:
+            yield "bool", ()
         is_int = read.conversion is Conversion.INT
         if is_int and not tensor.is_int64:
             yield "long", ()

@@ -39,6 +39,7 @@ REASONS: dict[type[cst.CSTNode], str] = {
     **dict.fromkeys((cst.AugAssign,), ACCUMULATED),
     **dict.fromkeys((cst.AssignTarget, cst.Assign, cst.AnnAssign), STORED),
     **dict.fromkeys((cst.Expr,), DISCARDED),
+    cst.UnaryOperation: DECIDES,
 }
 """By the node in which the number stands."""
 

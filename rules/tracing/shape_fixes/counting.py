@@ -86,7 +86,7 @@ def repeated(operation: Operation, ctx: Context) -> Fix:
         )
     total = cst.Call(cst.Name("sum"), [cst.Arg(counts)])
     size = cst.Arg(total, keyword=cst.Name("output_size"), equal=NO_SPACE)
-    new = call.with_changes(args=_with_argument(call.args, size))
+    new = call.with_changes(args=with_argument(call.args, size))
     return conditional_fix("Give `output_size=`", [], {call: new})
 
 
@@ -121,7 +121,7 @@ def _are_numbers(node: cst.BaseExpression, describer: Describer) -> bool:
     return False
 
 
-def _with_argument(arguments: Iterable[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
+def with_argument(arguments: Iterable[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
     """One more argument behind the others, laid out as those are."""
     *before, last = arguments
     separator = before[0].comma if before else cst.MaybeSentinel.DEFAULT

@@ -1,10 +1,11 @@
 """`x[mask]` that goes into a masked store or a sum becomes `torch.where`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import libcst as cst
+from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
@@ -15,6 +16,7 @@ from jitlint.rule import Context
 
 from ..branch_fixes.arms import bare, parenthesized
 from ..branch_fixes.dtypes import NOTHING
+from ..branch_fixes.effects import writes_in_place
 from ..branch_fixes.emit import INDENT, LINE_LENGTH, Writer, conditional_fix
 from ..branch_fixes.profile import Describer, Profile
 from ..branch_fixes.uses import VALUES, use_of
@@ -22,9 +24,10 @@ from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import described, kept, value_at
 from ..read_fixes.promotion import Category
 from ..read_fixes.rewriting import Edits, method
+from .counting import with_argument
 from .indexing import subscript_of
 from .pointwise import Element, Pointwise, Singular
-from .selection import Reduction, Selections, Store, is_number, mask_of, store_of
+from .selection import Loss, Reduction, Selections, Store, is_number, mask_of, store_of
 
 GUARDS = (1, 0, 2)
 """Numbers for the operands where the mask is false; the first that does is taken."""
@@ -63,6 +66,7 @@ class _Masking:
     node: cst.Subscript
     selections: Selections
     conditions: dict[str, None] = field(default_factory=dict)
+    by_rows: bool = False
     unlike: dict[str, None] = field(default_factory=dict)
     """Tensors that are not known to have the shape of the mask."""
 
@@ -70,16 +74,24 @@ class _Masking:
         self._follow()
         pointwise = self._pointwise()
         self._check_mask()
+        self._check_layers(pointwise)
+        pointwise.singular = pointwise.singular or self._may_change()
         edits = Edits(self.describer.module)
         for call in pointwise.dropped:
             edits.add(call, _receiver)
         for node in pointwise.selections:
             assert isinstance(node, cst.Subscript)
             self._check_shape(node.value)
+            if pointwise.singular and self._is_bool(node.value):
+                raise Withheld(f"`{self._code(node.value)}` is bool, and has no number to spare")
             edits.add(node, self._whole(pointwise))
         for terminal in self.selections.terminals:
             if isinstance(terminal, Reduction):
                 self._reduce(terminal, edits)
+            elif isinstance(terminal, Loss):
+                self._lose(terminal, edits)
+                if terminal.by_rows:
+                    self._check_rows(terminal)
         replacements: dict[cst.CSTNode, Replacement] = dict(self._stores(edits, pointwise))
         replacements |= edits.replacements()
         for store in self._stored:
@@ -88,7 +100,7 @@ class _Masking:
                 for node, new in replacements.items()
                 if node is store.statement or not _contains(store.statement, node)
             }
-        if self.unlike:
+        if self.unlike and not self.by_rows:
             mask = self._code(self.selections.mask)
             shape = f"`{mask}` has the shape of `{'` and `'.join(self.unlike)}`"
             self.conditions = {shape: None} | self.conditions
@@ -126,6 +138,9 @@ class _Masking:
     def _evaluate(self, pointwise: Pointwise) -> None:
         """One terminal after another; variables on the way may lead to more."""
         for terminal in self.selections.terminals:
+            if isinstance(terminal, Loss):
+                self._check_loss(terminal, pointwise)
+                continue
             found = pointwise.element(terminal.root)
             if isinstance(terminal, Store):
                 self._check_stored(terminal, found.selected)
@@ -143,6 +158,18 @@ class _Masking:
             pointwise.singular = True
         if value.selected and store.operator is cst.Divide:
             pointwise.require_apart_from_zero(value, store.root)
+
+    def _check_loss(self, loss: Loss, pointwise: Pointwise) -> None:
+        """Where the mask is false, both operands are 0, and the loss is."""
+        if loss.by_rows:
+            if not all(map(self.selections.is_selection, loss.operands)):
+                raise Withheld(f"`{self._code(loss.call)}` is not given selections as they are")
+            return
+        if not all(pointwise.element(each).selected for each in loss.operands):
+            raise Withheld(f"`{self._code(loss.call)}` has an operand that the mask did not select")
+        if pointwise.guard != 0:
+            raise Singular("both operands of a loss have to be 0 where the mask is false")
+        pointwise.singular = True
 
     def _check_stored(self, store: Store, selected: bool) -> None:
         if selected or is_number(self.describer, store.root):
@@ -172,11 +199,32 @@ class _Masking:
         if any(place is not places[0] for place in places):
             raise Withheld(f"`{mask.value}` has another value where the selection is used")
 
+    def _check_layers(self, pointwise: Pointwise) -> None:
+        """Layers are given all rows: then each must be computed from its own."""
+        self.by_rows = bool(pointwise.layers)
+        if self.by_rows and len(self._stored) < len(self.selections.terminals):
+            raise Withheld(f"`{self._code(pointwise.layers[0].func)}` may mix what is selected")
+        for layer in dict.fromkeys(self._code(each.func) for each in pointwise.layers):
+            self._require(f"`{layer}` treats every row alone and draws no random numbers")
+
+    def _may_change(self) -> bool:
+        """Whether a variable holds a selection, and tensors are written into: a selection is a
+        copy, and the whole tensor is not."""
+        function = scope.function_of(self.node, self.describer.module)
+        several = len(self.selections.statements) > 1
+        return several and (function is None or writes_in_place(function))
+
     def _check_shape(self, tensor: cst.BaseExpression) -> None:
         mask, own = (described(self.describer, each) for each in (self.selections.mask, tensor))
         if isinstance(mask, Profile) and isinstance(own, Profile) and mask.shape == own.shape:
             return
         self.unlike[self._code(tensor)] = None
+
+    def _check_rows(self, loss: Loss) -> None:
+        classes = cst.ensure_type(loss.operands[1], cst.Subscript).value
+        self._check_shape(classes)
+        if kept(self.describer, classes).category(NOTHING) is not Category.WHOLE:
+            self._require(f"`{self._code(classes)}` holds indices of classes")
 
     def _check_arithmetic(self, store: Store) -> None:
         """In place, whole numbers do not become floating ones."""
@@ -186,6 +234,9 @@ class _Masking:
             target = kept(self.describer, store.item.value)
             if target.category(NOTHING) is not Category.FLOATING:
                 self._require(f"`{target.code}` is floating")
+
+    def _is_bool(self, tensor: cst.BaseExpression) -> bool:
+        return kept(self.describer, tensor).category(NOTHING) is Category.BOOL
 
     def _require(self, *conditions: str) -> None:
         self.conditions.update(dict.fromkeys(conditions))
@@ -200,8 +251,21 @@ class _Masking:
     def _where(self) -> cst.BaseExpression:
         return self.spelling.of("where")
 
-    def _chosen(self, value: cst.BaseExpression, other: cst.BaseExpression) -> cst.Call:
-        arguments = (bare(self.selections.mask), bare(value), bare(other))
+    def _chosen(
+        self,
+        value: cst.BaseExpression,
+        other: cst.BaseExpression,
+        like: cst.BaseExpression | None = None,
+    ) -> cst.Call:
+        """`torch.where`; of rows, the mask gets the dimensions of `like`."""
+        mask = bare(self.selections.mask)
+        if self.by_rows and like is not None:
+            mask = parse_template_expression(
+                "{mask}.reshape({mask}.shape + (1,) * ({like}.ndim - {mask}.ndim))",
+                mask=parenthesized(self.selections.mask),
+                like=parenthesized(like),
+            )
+        arguments = (mask, bare(value), bare(other))
         return cst.Call(self._where, [cst.Arg(each.deep_clone()) for each in arguments])
 
     def _whole(self, pointwise: Pointwise) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
@@ -209,7 +273,7 @@ class _Masking:
             tensor = cst.ensure_type(new, cst.Subscript).value
             if not pointwise.singular:
                 return parenthesized(tensor)
-            return self._chosen(tensor, cst.Integer(str(pointwise.guard)))
+            return self._chosen(tensor, cst.Integer(str(pointwise.guard)), tensor)
 
         return whole
 
@@ -235,6 +299,51 @@ class _Masking:
             return parenthesized(result) if is_operand else result
 
         edits.add(terminal.node, reduced)
+
+    def _lose(self, loss: Loss, edits: Edits) -> None:
+        self._require(ORDER)
+        if loss.by_rows:
+            edits.add(loss.call, lambda new: self._lost_rows(loss))
+            return
+        for node in loss.operands:
+            if not self.selections.is_selection(node):
+                edits.add(node, lambda new: self._chosen(new, cst.Integer("0")))
+        is_operand = isinstance(parents_of(self.describer.module)[loss.call], OPERATIONS)
+
+        def lost(new: cst.BaseExpression) -> cst.BaseExpression:
+            call = cst.ensure_type(new, cst.Call)
+            is_sum = self._is_sum(loss.option("reduction"))
+            if is_sum:
+                return call
+            total = call.with_changes(args=_with_sum(call.args))
+            count = method(parenthesized(self.selections.mask), "sum")
+            mean = cst.BinaryOperation(total, cst.Divide(), count)
+            return parenthesized(mean) if is_operand else mean
+
+        edits.add(loss.call, lost)
+
+    def _is_sum(self, reduction: cst.BaseExpression | None) -> bool:
+        value = None if reduction is None else self.operation.value_of(reduction)
+        return isinstance(value, Static) and value.const == "sum"
+
+    def _lost_rows(self, loss: Loss) -> cst.Call:
+        """`cross_entropy(scores[mask], classes[mask])` leaves out classes of -100 itself."""
+        scores, classes = (cst.ensure_type(each, cst.Subscript).value for each in loss.operands)
+        left_out = loss.option("ignore_index") or cst.parse_expression("-100")
+        inverse = cst.UnaryOperation(cst.BitInvert(), parenthesized(self.selections.mask))
+        last = cst.parse_expression("-1")
+        column = method(parenthesized(self.selections.mask), "unsqueeze", last)
+        finite = cst.Call(
+            self._where, [cst.Arg(each) for each in (column, bare(scores), cst.Integer("0"))]
+        )
+        rows = method(finite, "flatten", cst.Integer("0"), cst.parse_expression("-2"))
+        kept_classes = method(parenthesized(classes), "masked_fill", inverse, left_out)
+        first, second, *rest = loss.call.args
+        arguments = [
+            first.with_changes(value=rows),
+            second.with_changes(value=method(kept_classes, "flatten")),
+        ]
+        return loss.call.with_changes(args=[*arguments, *rest])
 
     def _reduced(
         self,
@@ -275,17 +384,16 @@ class _Masking:
         assert isinstance(value, cst.BaseExpression)
         if store.operator is not None:
             self._check_arithmetic(store)
-            own = (
-                self._chosen(target, cst.Integer(str(pointwise.guard)))
-                if pointwise.singular
-                else target
-            )
+            guard = cst.Integer(str(pointwise.guard))
+            is_linear = store.operator in (cst.Add, cst.Subtract)
+            is_plain = is_linear or not pointwise.singular
+            own = target if is_plain else self._chosen(target, guard, target)
             value = cst.BinaryOperation(own, store.operator(), parenthesized(value))
         semicolon = store.statement.semicolon
         if store.operator is None and is_number(self.describer, store.root):
             filled = method(target, "masked_fill_", bare(self.selections.mask), value)
             return cst.Expr(filled, semicolon)
-        chosen: cst.BaseExpression = self._chosen(value, target)
+        chosen: cst.BaseExpression = self._chosen(value, target, target)
         if isinstance(target, cst.Name) and self._is_private(target, store):
             if self._is_long(store, chosen):
                 chosen = Writer(self.spelling, 1).call(
@@ -321,30 +429,43 @@ class _Masking:
 def _reads_before(
     statement: cst.CSTNode, name: str, function: cst.CSTNode, describer: Describer
 ) -> list[cst.Name]:
-    """Reads of a variable, but for stores into it: in a loop also those behind the statement."""
+    """Reads of a variable up to a statement, or to the end of the loops around it; but for
+    selections and stores by a mask."""
     place = scope.statement_of(statement, describer.module)
-    found: list[cst.Name] = []
-    for read in scope.reads(function):
-        if scope.statement_of(read, describer.module) is place and not _in_loop(place, describer):
+    for node in ancestors_of(place, describer.module):
+        if node is function:
             break
+        if isinstance(node, cst.For | cst.While):
+            place = node
+    found: list[cst.Name] = []
+    last = 0
+    for read in scope.reads(function):
         if read.value == name and not _is_masked(read, describer):
             found.append(read)
-    return found
-
-
-def _in_loop(statement: cst.CSTNode, describer: Describer) -> bool:
-    for node in ancestors_of(statement, describer.module):
-        if isinstance(node, cst.FunctionDef | cst.Lambda):
-            return False
-        if isinstance(node, cst.For | cst.While):
-            return True
-    return False
+        if _contains(place, read):
+            last = len(found)
+    return found[:last]
 
 
 def _is_masked(read: cst.Name, describer: Describer) -> bool:
     """`x[mask]` is a copy, or a store."""
     parent = parents_of(describer.module)[read]
     return isinstance(parent, cst.Subscript) and mask_of(parent, describer) is not None
+
+
+def _with_sum(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
+    """The arguments of a loss with `reduction="sum"`."""
+    kept_ones = [e for e in arguments if e.keyword is None or e.keyword.value != "reduction"]
+    if len(kept_ones) < len(arguments):
+        return [
+            each
+            if each.keyword is None or each.keyword.value != "reduction"
+            else each.with_changes(value=cst.SimpleString('"sum"'))
+            for each in arguments
+        ]
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    new = cst.Arg(cst.SimpleString('"sum"'), keyword=cst.Name("reduction"), equal=equal)
+    return with_argument(arguments, new)
 
 
 def _receiver(new: cst.BaseExpression) -> cst.BaseExpression:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from jitlint.analysis import scope
-from jitlint.analysis.values import Function, Static, Tensor
+from jitlint.analysis.values import (
+    ExternalInstance,
+    Function,
+    Instance,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 from ..branch_fixes.operators import FINITE_GRADIENT, RANDOM_METHODS
 from ..branch_fixes.profile import Describer, Profile
@@ -97,7 +105,8 @@ class Pointwise:
 
     `singular`: some step has not a finite derivative for every input, so that the guard is
     needed. `dropped` are calls that only reshape a selection. `found` are selections, and
-    variables that hold some, whose other uses are to be seen to.
+    variables that hold some, whose other uses are to be seen to. `layers` are modules that
+    rows of the tensor are given to.
     """
 
     describer: Describer
@@ -107,6 +116,7 @@ class Pointwise:
     singular: bool = False
     dropped: list[cst.Call] = field(default_factory=list)
     found: list[cst.BaseExpression] = field(default_factory=list)
+    layers: list[cst.Call] = field(default_factory=list)
     _depth: int = 0
 
     def element(
@@ -227,6 +237,8 @@ class Pointwise:
         function = self.describer.test.value_of(node.func)
         if isinstance(function, Function):
             return self._project_function(node, function, given)
+        if self._is_layer(node, function) and given is None:
+            return self._rows(node)
         operator = operator_at(self.describer, node)
         if operator is None:
             return self._constant(node)
@@ -253,6 +265,20 @@ class Pointwise:
             self.element(each.value, given) for each in node.args if not self._is_option(each)
         ]
         return self._operator(node, name, operands)
+
+    def _is_layer(self, node: cst.Call, function: Value) -> bool:
+        """A module, or what a container of modules holds."""
+        if isinstance(function, Instance | ExternalInstance):
+            return True
+        return isinstance(function, Unknown) and isinstance(node.func, cst.Subscript)
+
+    def _rows(self, node: cst.Call) -> Element:
+        """A layer that is given nothing but a selection, taken to treat every row alone."""
+        if len(node.args) != 1 or not self.element(node.args[0].value).selected:
+            raise Withheld(f"`{self._code(node.func)}` is given more than a selection")
+        self.layers.append(node)
+        self.singular = True
+        return Element(True)
 
     def _check(self, node: cst.Call, name: str, is_method: bool) -> None:
         table = self.describer.table

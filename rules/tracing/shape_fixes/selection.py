@@ -50,7 +50,32 @@ class Reduction:
     root: cst.BaseExpression
 
 
-Terminal = Store | Reduction
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss of two selections; `by_rows`: of rows of scores and their classes."""
+
+    name: str
+    call: cst.Call
+    by_rows: bool
+
+    @property
+    def operands(self) -> tuple[cst.BaseExpression, cst.BaseExpression]:
+        first, second = self.call.args[:2]
+        return first.value, second.value
+
+    def option(self, name: str) -> cst.BaseExpression | None:
+        found = (
+            e.value for e in self.call.args if e.keyword is not None and e.keyword.value == name
+        )
+        return next(found, None)
+
+
+Terminal = Store | Reduction | Loss
+
+ZERO_AT_ZERO = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
+"""Losses of two tensors that are 0 where both are."""
+BY_ROWS = frozenset({"cross_entropy"})
+OPTIONS = frozenset({"reduction", "beta", "delta", "weight", "ignore_index", "label_smoothing"})
 
 
 @dataclass(eq=False)
@@ -152,10 +177,25 @@ class Selections:
             self.terminals.append(Reduction(name, call, node))
         elif name in FAIL_WHEN_EMPTY:
             self._method(node, name, call)
+        elif name in ZERO_AT_ZERO | BY_ROWS:
+            self._loss(name, call)
         elif operator is None or self._is_elementwise(call):
             self.follow(call)
         else:
             raise self._needs_size(call)
+
+    def _loss(self, name: str, call: cst.Call) -> None:
+        keywords = [each.keyword.value for each in call.args if each.keyword is not None]
+        if len(call.args) - len(keywords) != 2 or not OPTIONS.issuperset(keywords):
+            raise self._needs_size(call)
+        loss = Loss(name, call, name in BY_ROWS)
+        reduction = loss.option("reduction")
+        value = None if reduction is None else self.observation.value_of(reduction)
+        if reduction is not None and getattr(value, "const", None) not in ("mean", "sum"):
+            raise self._needs_size(call)
+        if call not in self._done:
+            self._done.add(call)
+            self.terminals.append(loss)
 
     def _is_elementwise(self, call: cst.Call) -> bool:
         operator = operator_at(self.describer, call)

@@ -1,0 +1,282 @@
+"""Code that becomes an operator with an effect, and what keeps it from that."""
+
+import pytest
+
+HEAD = """
+import warnings
+from typing import Optional
+
+from torch import Tensor
+
+"""
+
+OPERATORS = {
+    "a function whose name is another one without its underscore": (
+        """
+def _check(x: Tensor, n: int) -> None:
+    if x.max() > n:
+        raise ValueError("above")
+
+
+def check(x: Tensor, n: int) -> None:
+    if x.max() > n:
+        raise ValueError("beyond")
+
+
+@torch.compile
+def f(x):
+    _check(x, 3)
+    check(x, 4)
+    return x * 2
+""",
+        ('custom_op("module::_check"', 'custom_op("module::check"'),
+    ),
+    "methods of one name in two classes": (
+        """
+class A(nn.Module):
+    def forward(self, x):
+        if x.max() > 3:
+            raise ValueError("a")
+        return x * 2
+
+
+class LongName(nn.Module):
+    def forward(self, x):
+        if x.max() > 4:
+            raise ValueError("b")
+        return x * 2
+
+
+a, b = torch.compile(A()), torch.compile(LongName())
+""",
+        ("module::check_a_forward", "module::check_long_name_forward"),
+    ),
+    "two checks in one function": (
+        """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        raise ValueError("a")
+    if x.min() < -3:
+        raise ValueError("b")
+    return x * 2
+""",
+        ("module::check_f", "module::check_f_2"),
+    ),
+    "a module where `_` is something else": (
+        """
+from gettext import gettext as _
+
+
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        raise ValueError(_("large"))
+    return x * 2
+""",
+        ("def _fake_check_f(x) -> None:",),
+    ),
+    "a text of sizes, which may be symbols": (
+        """
+@torch.compile
+def f(x, n: int):
+    if x.max() > 3:
+        raise ValueError(f"large: {n} of {x.shape[0]} in {x.dtype}")
+    return x * 2
+""",
+        ("def _check_f(x: Tensor, n: int) -> None:", 'f"large: {n} of {x.shape[0]} in {x.dtype}"'),
+    ),
+    "a text of what cannot vary": (
+        """
+@torch.compile
+def f(x, mode: str = "mean"):
+    if x.max() > 3:
+        raise ValueError(f"large in {x.dtype}")
+    return x * 2
+""",
+        ("def _check_f(message: str, x: Tensor) -> None:", '_check_f(f"large in {x.dtype}", x)'),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "parts"), OPERATORS.values(), ids=OPERATORS)
+def test_an_operator_has_a_name_and_arguments_of_its_own(source, parts, rewrite):
+    new = rewrite(HEAD + source)
+    assert [part for part in parts if part not in new] == []
+
+
+REST = {
+    "an else": (
+        """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        raise ValueError("large")
+    else:
+        y = x * 2
+    return y
+""",
+        "    _check_f(x)\n    y = x * 2\n    return y\n",
+    ),
+    "an elif": (
+        """
+@torch.compile
+def f(x, flag: bool = True):
+    if x.max() > 3:
+        raise ValueError("large")
+    elif flag:
+        return x * 2
+    return x * 3
+""",
+        "    _check_f(x)\n    if flag:\n        return x * 2\n    return x * 3\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "part"), REST.values(), ids=REST)
+def test_what_goes_on_stands_behind_the_check(source, part, rewrite):
+    new = rewrite(HEAD + source)
+    assert "custom_op" in new
+    assert part in new
+
+
+KEPT = {
+    "it asks for gradients": (
+        """
+@torch.compile
+def f(x):
+    if x.requires_grad and x.max() > 3:
+        raise ValueError("large")
+    return x * 2
+"""
+    ),
+    "it asks for a mode": (
+        """
+@torch.compile
+def f(x):
+    if x.max() > 3 and torch.is_grad_enabled():
+        raise ValueError("large")
+    return x * 2
+"""
+    ),
+    "it multiplies matrices": (
+        """
+@torch.compile
+def f(x):
+    if (x @ x).isnan().any():
+        raise ValueError("large")
+    return x * 2
+"""
+    ),
+    "it reads what may have no value": (
+        """
+@torch.compile
+def f(x, flag: bool):
+    if flag:
+        top = x.max()
+    if flag and x.max() > 3:
+        raise ValueError(f"{top}")
+    return x * 2
+"""
+    ),
+    "its float is a whole number": (
+        """
+def check(x: Tensor, limit: float) -> None:
+    if x.max() > limit:
+        raise ValueError(f"above {limit}")
+
+
+@torch.compile
+def f(x):
+    check(x, 3)
+    return x * 2
+"""
+    ),
+    "the function is defined twice": (
+        """
+if torch.__version__ > "2":
+    @torch.compile
+    def f(x):
+        if x.max() > 3:
+            raise ValueError("large")
+        return x * 2
+else:
+    @torch.compile
+    def f(x):
+        if x.max() > 4:
+            raise ValueError("larger")
+        return x * 2
+"""
+    ),
+    "the code stands in a try": (
+        """
+@torch.compile
+def f(x):
+    try:
+        if x.max() > 3:
+            raise ValueError("large")
+    except ValueError:
+        x = x * 3
+    return x * 2
+"""
+    ),
+    "it writes into its argument": (
+        """
+def check(x: Tensor) -> None:
+    if x.max() > 3:
+        x.zero_()
+        warnings.warn("large")
+
+
+@torch.compile
+def f(x):
+    check(x)
+    return x * 2
+"""
+    ),
+    "a function of the project may write": (
+        """
+def clear(x):
+    x[0] = 0
+
+
+def check(x: Tensor) -> None:
+    if x.max() > 3:
+        clear(x)
+        warnings.warn("large")
+
+
+@torch.compile
+def f(x):
+    check(x)
+    return x * 2
+"""
+    ),
+}
+
+
+@pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
+def test_what_an_operator_would_change_stays(source, rewrite):
+    assert "custom_op" not in rewrite(HEAD + source)
+
+
+def test_a_function_that_is_handed_on_stays_a_function(rewrite):
+    new = rewrite(
+        HEAD
+        + """
+def check(x: Tensor) -> None:
+    if x.max() > 3:
+        raise ValueError("large")
+
+
+def every(xs):
+    return list(map(check, xs))
+
+
+@torch.compile
+def f(x):
+    check(x)
+    return x * 2
+"""
+    )
+    assert "def check(x: Tensor) -> None:\n    _check_check(x)" in new
