@@ -73,7 +73,8 @@ class TraceUnsupportedCall(Rule):
     Safe: `pow(a, b)` by `a ** b`, which it is by definition; `copy.deepcopy(t)` by
     `t.clone()` and `copy.copy(t)` by `t.detach()` of a tensor that needs no gradient;
     `with torch.device(d):` by the argument `device=d` where every call in the block is known;
-    an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`.
+    an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`
+    (not where what entering gives is used: Dynamo binds None in `with torch.autocast(…) as n`).
     Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
     Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
     True` does, and no operation in a graph means the same.

@@ -136,11 +136,11 @@ REWRITTEN = {
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.no_grad())
-            mode = stack.enter_context(torch.autocast("cpu"))
+            stack.enter_context(torch.autocast("cpu"))
             y = x + 1
         """,
         """
-        with torch.no_grad(), torch.autocast("cpu") as mode:
+        with torch.no_grad(), torch.autocast("cpu"):
             y = x + 1
         """,
     ),
@@ -179,6 +179,15 @@ WITHHELD = {
             y = x + 1
         """,
         "nothing enters the stack at once",
+    ),
+    "what entering gives": (
+        """
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.no_grad())
+            mode = stack.enter_context(torch.autocast("cpu"))
+            y = x + 1
+        """,
+        "used for more than to enter",
     ),
     "stack that is used otherwise": (
         """

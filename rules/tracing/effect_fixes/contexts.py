@@ -37,8 +37,10 @@ def device(operation: Operation, ctx: Context) -> Fix:
         if _takes_device(call, operation, table):
             argument = cst.Arg(device, cst.Name("device"), equal=EQUAL)
             replacements[call] = call.with_changes(args=[*_with_comma(call.args), argument])
+    assert isinstance(statement.body, cst.IndentedBlock)
     body = _replaced(statement.body, replacements)
-    new = _after_lines(list(body.body), statement.leading_lines)
+    header = [comment_line(each) for each in comments_in(statement.body.header)]
+    new = _after_lines(list(body.body), [*statement.leading_lines, *header])
     title = "Name the device where a tensor is made"
     return Fix(Safety.SAFE, title, {statement: cst.FlattenSentinel(new)})
 
@@ -202,20 +204,23 @@ def _entered(
 
 
 def _item_of(statement: cst.BaseStatement, stack: str) -> cst.WithItem | None:
-    """`with` of what a statement enters: `a` of `s.enter_context(a)`, `a as n` of `n = …`."""
+    """`with` of what a statement enters: `a` of `s.enter_context(a)`.
+
+    Not of `n = s.enter_context(a)`: Dynamo binds None in `with torch.autocast(…) as n`, where
+    Python binds what entering returns (measured).
+    """
     match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=value)]):
-            asname = None
-        case cst.SimpleStatementLine(body=[cst.Assign(targets=[target], value=value)]):
-            if not isinstance(target.target, cst.Name):
-                return None
-            asname = cst.AsName(target.target)
-        case _:
-            return None
-    match value:
-        case cst.Call(
-            func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="enter_context")),
-            args=[cst.Arg(value=context, star="", keyword=None)],
+        case cst.SimpleStatementLine(
+            body=[
+                cst.Expr(
+                    value=cst.Call(
+                        func=cst.Attribute(
+                            value=cst.Name(value=name), attr=cst.Name(value="enter_context")
+                        ),
+                        args=[cst.Arg(value=context, star="", keyword=None)],
+                    )
+                )
+            ]
         ) if name == stack:
-            return cst.WithItem(context, asname)
+            return cst.WithItem(context)
     return None
