@@ -18,12 +18,22 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
+from enum import Enum
+from types import FrameType, ModuleType
 from typing import Any
 
-from jitlint.analysis.extract_arguments import plain_calls, time_limit, working
+from jitlint.analysis.extract_arguments import evaluate, plain_calls, time_limit, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
-from jitlint.analysis.extract_standard import LIBRARY, Subject, prepare_imports, subjects
+from jitlint.analysis.extract_standard import (
+    LIBRARY,
+    TORCH,
+    Subject,
+    measure,
+    methods_of,
+    prepare_imports,
+    public,
+    subjects,
+)
 from jitlint.analysis.makers import CUT_OFFS, SCRIPTED
 
 SYSTEM = frozenset(
@@ -51,9 +61,10 @@ def with_effects(standard: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any
 def effects(standard: dict[str, dict[str, Any]]) -> dict[str, str]:
     prepare_imports()
     wanted = {name for name, entry in standard.items() if "breaks" in entry}
-    functions = [subject for subject in subjects() if subject.name in wanted]
+    every = [*subjects(), *_object_methods()]
+    functions = [subject for subject in every if subject.name in wanted]
     makers = _makers(standard, {name.rpartition(".")[0] for name in wanted})
-    known = {subject.name: subject for subject in subjects() if subject.name in makers.values()}
+    known = {subject.name: subject for subject in every if subject.name in makers.values()}
     classes = [(known[m], cls) for cls, m in makers.items() if m in known]
     found: dict[str, str] = {}
     for _, seen in in_processes(lambda subject: _effect_of(subject, wanted), functions):
@@ -68,6 +79,27 @@ def _makers(standard: dict[str, dict[str, Any]], classes: Iterable[str]) -> dict
     made = {entry["instance"]: name for name, entry in standard.items() if "instance" in entry}
     own = {cls: cls for cls in classes if standard.get(cls, {}).get("instance") == cls}
     return {cls: name for cls, name in {**made, **own}.items() if cls in set(classes)}
+
+
+def self_entered(standard: dict[str, dict[str, Any]]) -> list[str]:
+    """The section `self_entered`: context managers that `with … as name` binds to `name`."""
+    prepare_imports()
+    makers = _makers(
+        standard, {entry["instance"] for entry in standard.values() if "instance" in entry}
+    )
+    known = {subject.name: subject for subject in subjects()}
+    pairs = [(known[name], cls) for cls, name in makers.items() if name in known]
+    return sorted(cls for (_, cls), is_self in in_processes(_enters_itself, pairs) if is_self)
+
+
+def _enters_itself(pair: tuple[Subject, str]) -> bool:
+    maker, _ = pair
+    made = plain_calls(maker.name, maker.resolve(), of_torch=maker.of_torch)
+    for text in working(made, maker.call, 1):
+        with contextlib.suppress(Exception), time_limit(SECONDS):
+            manager = maker.call(text)
+            return hasattr(type(manager), "__enter__") and manager.__enter__() is manager
+    return False
 
 
 def _effect_of(subject: Subject, wanted: Iterable[str]) -> dict[str, str]:
@@ -97,11 +129,16 @@ def _observed(subject: Subject) -> str | None:
         return None
     _speak()
     texts = working(plain_calls(subject.name, function, of_torch=subject.of_torch), subject.call)
-    for text in texts[:CALLS]:
-        with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
-            effect = effect_of(lambda text=text: subject.call(text))  # type: ignore[misc]
-            if effect:
-                return effect
+    effects = (_effect_of_call(subject, text) for text in texts[:CALLS])
+    return next(filter(None, effects), None)
+
+
+def _effect_of_call(subject: Subject, text: str) -> str | None:
+    """The effect of one call, with an owner and arguments that are there already."""
+    function = subject.resolve()
+    args, kwargs = evaluate(text)
+    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
+        return effect_of(lambda: function(*args, **kwargs))
     return None
 
 
@@ -148,10 +185,7 @@ def _system_calls() -> Iterator[list[str]]:
     reached: list[str] = []
 
     def see(_frame: FrameType, event: str, function: Any) -> None:
-        module = (
-            getattr(function, "__module__", None)
-            or type(getattr(function, "__self__", None)).__module__
-        )
+        module = getattr(function, "__module__", None)
         if event == "c_call" and module in SYSTEM:
             reached.append(f"{module}.{function.__name__}")
 
@@ -213,17 +247,50 @@ def _call_of_added(name: str) -> Outcome:
     return compile_region(region, torch.ones(2))
 
 
-def objects(standard: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """The section `objects`: objects of modules, and their class where the table knows it."""
+PLAIN = (str, bytes, int, float, tuple, list, dict, set, frozenset, type, ModuleType, Enum)
+"""What a module holds beside functions whose methods are measured already."""
+SHARED = ("sys", "os", "logging", "warnings", "random", "time", "threading", "gc", "io", "copyreg")
+"""Modules with objects that programs call methods of, such as `sys.stdout`."""
+
+
+def objects() -> dict[str, dict[str, Any]]:
+    """Entries for the section `standard`: methods of objects that modules hold."""
     prepare_imports()
-    classes = {name.rpartition(".")[0] for name in standard}
     found = {}
-    for module_name in LIBRARY:
-        for name, value in vars(importlib.import_module(module_name)).items():
-            cls = f"{type(value).__module__.lstrip('_')}.{type(value).__qualname__}"
-            if not name.startswith("_") and cls in classes and "builtins" not in cls:
-                found[f"{module_name}.{name}"] = cls
+    for subject, seen in in_processes(measure, list(_object_methods())):
+        if seen is not None and seen.entry:
+            found[subject.name] = {**seen.entry, "source": "measured"}
     return dict(sorted(found.items()))
+
+
+def _object_methods() -> Iterator[Subject]:
+    for module_name in SHARED:
+        for name, value in vars(importlib.import_module(module_name)).items():
+            is_plain = isinstance(value, PLAIN) or callable(value) or value is None
+            if name.startswith("_") or is_plain:
+                continue
+            for method, _ in methods_of(type(value)):
+                if method not in ("close", "detach"):
+                    yield Subject(f"{module_name}.{name}.{method}", f"{module_name}.{name}", method)
+
+
+def bases(standard: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """The section `bases`: classes, and those above them whose methods are in `standard`."""
+    prepare_imports()
+    owners = {name.rpartition(".")[0] for name in standard}
+    described: dict[type, str] = {}
+    classes: dict[str, type] = {}
+    for module_name in (*LIBRARY, *TORCH):
+        for name, value in public(module_name):
+            if isinstance(value, type):
+                classes[f"{module_name}.{name}"] = value
+                if f"{module_name}.{name}" in owners:
+                    described[value] = f"{module_name}.{name}"
+    found = {
+        name: [described[base] for base in cls.__mro__[1:] if base in described]
+        for name, cls in classes.items()
+    }
+    return {name: above for name, above in sorted(found.items()) if above}
 
 
 # -- what the compiler does not look into ----------------------------------------------------

@@ -1,13 +1,17 @@
 """What calling an instance of each class of `torch.nn` returns."""
 
+import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 from jitlint.analysis.extract_kinds import TENSOR, TENSORS, kind_of, kind_of_annotation
+from jitlint.analysis.extract_regions import compile_region, in_processes
 from jitlint.analysis.extract_stubs import signature_of
 
 FLAGS = frozenset({"return_indices"})
 """Arguments of constructors that change what is returned."""
+TRIES = 3
 
 
 def modules() -> dict[str, dict[str, Any]]:
@@ -55,6 +59,13 @@ def _measured() -> dict[str, dict[str, Any]]:
 
 
 def _results(info: Any) -> Iterator[tuple[frozenset[str], Any]]:
+    for flags, module, sample in _calls(info):
+        with contextlib.suppress(Exception):
+            yield flags, module(*sample.args, **sample.kwargs)
+
+
+def _calls(info: Any) -> Iterator[tuple[frozenset[str], Any, Any]]:
+    """Instances of a class, the flags that they were made with, and what they are called on."""
     import torch
 
     try:
@@ -67,10 +78,35 @@ def _results(info: Any) -> Iterator[tuple[frozenset[str], Any]]:
         made = sample.constructor_input
         try:
             module = info.module_cls(*made.args, **made.kwargs)
-            result = module(*sample.forward_input.args, **sample.forward_input.kwargs)
         except Exception:
             continue
-        yield frozenset(flag for flag in FLAGS if made.kwargs.get(flag)), result
+        flags = frozenset(flag for flag in FLAGS if made.kwargs.get(flag))
+        yield flags, module, sample.forward_input
+
+
+def module_breaks(known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The section `modules` with the break that every call of an instance causes."""
+    from torch.testing._internal.common_modules import module_db
+
+    found = {name: dict(entry) for name, entry in known.items()}
+    for info, identifier in in_processes(_break_of, list(module_db), 5):
+        entry = found.get(f"torch.nn.{info.module_cls.__name__}")
+        if entry is not None and identifier:
+            entry["breaks"] = identifier
+    return found
+
+
+def _break_of(info: Any) -> str | None:
+    import torch
+
+    identifiers = []
+    for _, module, sample in itertools.islice(_calls(info), TRIES):
+
+        def region(x: Any, module: Any = module, sample: Any = sample) -> Any:
+            return module(*sample.args, **sample.kwargs), x + 1
+
+        identifiers.append(compile_region(region, torch.ones(2)).identifier)
+    return identifiers[0] if identifiers and None not in identifiers else None
 
 
 def structure_of(result: Any) -> Any:

@@ -20,11 +20,13 @@ from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
 from jitlint.analysis.extract_effects import (
     added_methods,
+    bases,
     device_constructors,
     hiding,
     hooks,
     objects,
     requires_grad,
+    self_entered,
     tools,
     with_effects,
     written,
@@ -40,7 +42,7 @@ from jitlint.analysis.extract_kinds import (
     kind_of,
     kind_of_annotation,
 )
-from jitlint.analysis.extract_modules import modules
+from jitlint.analysis.extract_modules import module_breaks, modules
 from jitlint.analysis.extract_numbers import numbers
 from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
@@ -59,9 +61,12 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "standard": lambda table: {"standard": standard(table["functions"])},
     "contexts": lambda table: {"contexts": contexts(table.get("standard", {}))},
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
-    "objects": lambda table: {"objects": objects(table["standard"])},
+    "objects": lambda table: {"standard": table["standard"] | objects()},
+    "bases": lambda table: {"bases": bases(table["standard"])},
+    "self_entered": lambda table: {"self_entered": self_entered(table["standard"])},
     "effects": lambda table: {"standard": with_effects(table["standard"])},
     "exports": with_exports,
+    "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},

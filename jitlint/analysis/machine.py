@@ -237,7 +237,7 @@ class Machine:
         return (
             bool(outside)
             and self.method(cls, "forward") is not None
-            and not any(base.startswith("torch.autograd") for base in bases)
+            and not any(map(_is_autograd, bases))
         )
 
     def is_enum(self, cls: ClassInfo) -> bool:
@@ -299,6 +299,8 @@ class Machine:
         match receiver:
             case ModuleValue(module):
                 return self.named(f"{module.name}.{name}")
+            case External(dotted) if dotted.partition(".")[0] in STANDARD:
+                return External(f"{dotted}.{name}")
             case External(dotted):
                 return self.named(f"{dotted}.{name}")
             case Instance():
@@ -383,7 +385,18 @@ class Machine:
             return STATIC
         return ExternalMethod(receiver, name) if self.external_bases(cls) else UNKNOWN
 
+    def _applied(self, cls: ClassInfo) -> Value | None:
+        """`apply` of a `torch.autograd.Function`, which calls `forward` with a context."""
+        forward = self.method(cls, "forward")
+        if forward is None or not any(map(_is_autograd, self.external_bases(cls))):
+            return None
+        function = Function(forward)
+        has_context = self.method(cls, "setup_context") is None
+        return BoundMethod(UNKNOWN, function) if has_context else function
+
     def _class_attribute(self, cls: ClassInfo, name: str, bound: Value | None) -> Value:
+        if name == "apply" and (applied := self._applied(cls)) is not None:
+            return applied
         for info in self.mro(cls):
             if name in info.methods:
                 method = info.methods[name]
@@ -514,7 +527,7 @@ class Machine:
         if self.is_enum(cls.info):
             return STATIC
         bases = self.external_bases(cls.info)
-        if any(base.startswith("torch.autograd") for base in bases):
+        if any(map(_is_autograd, bases)):
             return UNKNOWN
         return Instance(cls.info)
 
@@ -763,6 +776,10 @@ PROGRAMS = frozenset({"torch.export.export"})
 def _is_pinned(maker: Maker, arguments: Arguments) -> bool:
     is_static = arguments.keywords.get("dynamic") == Static(False)
     return maker.name == "torch.compile" and is_static
+
+
+def _is_autograd(base: str) -> bool:
+    return base.startswith("torch.autograd")
 
 
 def _is_scripted(region: Region | None) -> bool:

@@ -7,7 +7,7 @@ them needs no framework.
 import enum
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -115,6 +115,13 @@ class Operator:
     source: str = ""
 
     @property
+    def break_ids(self) -> frozenset[str]:
+        """The ids of all graph breaks that the row tells of."""
+        found = (self.breaks, self.with_tensor, self.with_tensor_inside, self.held)
+        named = (*found, self.reads, self.input, self.intermediate)
+        return frozenset(each for each in named if each is not None and each.startswith("GB"))
+
+    @property
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
         in_some_way = self.with_tensor or self.with_tensor_inside or self.input or self.intermediate
@@ -207,12 +214,20 @@ class Table:
         if found is not None:
             return found
         owner, _, method = dotted.rpartition(".")
-        cls = self._data.get("objects", {}).get(owner, owner)
-        return self._operator("standard", f"{cls}.{method}") or self._any_method(cls, method)
+        inherited = (self._operator("standard", f"{base}.{method}") for base in self.bases(owner))
+        return next(filter(None, inherited), None) or self._added_method(owner, method)
 
-    def _any_method(self, cls: str, method: str) -> Operator | None:
+    def _added_method(self, cls: str, method: str) -> Operator | None:
         """What a method does that a library added to a class."""
         return None if method.startswith("_") else self._operator("standard", f"{cls}.*")
+
+    def enters_itself(self, dotted: str) -> bool:
+        """Whether `with manager as name` binds the manager, an object of this class."""
+        return dotted in self._data.get("self_entered", ())
+
+    def bases(self, dotted: str) -> tuple[str, ...]:
+        """The classes above a class of the standard library or of torch, as far as they matter."""
+        return tuple(self._data.get("bases", {}).get(dotted, ()))
 
     def context(self, dotted: str) -> Operator | None:
         """What entering a context manager does: by the function that makes it, or its class."""
@@ -290,13 +305,13 @@ class Table:
             )
         return self._numbers[operator]
 
-    def bases(self, dotted: str) -> tuple[str, ...]:
-        """The classes of the table that a class inherits methods from."""
-        return tuple(self._data.get("bases", {}).get(dotted, ()))
-
-    def enters_itself(self, dotted: str) -> bool:
-        """Whether `with` binds the very object of this class that is entered."""
-        return dotted in self._data.get("self_entered", ())
+    def rows(self, *sections: str) -> Iterator[Operator]:
+        """All rows of some sections."""
+        for section in sections:
+            for name in self._data.get(section, {}):
+                row = self._operator(section, name)
+                if row is not None:
+                    yield row
 
     def is_tensor_only(self, name: str) -> bool:
         """Whether a value with this method can only be a tensor."""

@@ -51,11 +51,16 @@ NUMERIC = frozenset({"builtins", "cmath", "math", "numpy", "operator", "statisti
 """Modules whose functions compute with what they are given."""
 
 
+ARITHMETIC = frozenset({"builtins.pow", "builtins.divmod", "builtins.round"})
+"""Functions that give a tensor for a tensor, so that none is read."""
+
+
 def _needs_number(operation: Operation) -> bool:
     """Whether a function cannot be traced because it is given a tensor."""
     module = operation.operator.name.partition(".")[0]
     is_caused = not operation.operator.breaks or module == "numpy"
-    return module in NUMERIC and is_caused and operation.holds_tensor
+    is_read = operation.operator.name not in ARITHMETIC
+    return module in NUMERIC and is_read and is_caused and operation.holds_tensor
 
 
 def breaking_region(operation: Operation) -> Region | None:

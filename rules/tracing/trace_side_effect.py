@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jitlint.analysis import tables
 from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
@@ -18,7 +19,6 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
-from .isolation.isolate import isolated
 
 
 class TraceSideEffect(Rule):
@@ -83,10 +83,13 @@ class TraceSideEffect(Rule):
     name = "trace-side-effect"
     severity = Severity.WARNING
     fixable = True
+    covers = frozenset[str]().union(
+        *(row.break_ids for row in tables.load().rows("standard") if row.effect or row.varies)
+    )
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        if operation.code is None or problem_of(operation) is not Problem.SIDE_EFFECT:
+        if problem_of(operation) is not Problem.SIDE_EFFECT:
             return
         region = breaking_region(operation)
         if region is not None:
@@ -96,8 +99,6 @@ class TraceSideEffect(Rule):
         else:
             return
         fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        if fix is None and (fix := isolated(operation, ctx)):
-            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             _message(operation, region, ctx),

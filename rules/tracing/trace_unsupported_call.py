@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 
+from jitlint.analysis import tables
 from jitlint.analysis.makers import CUT_OFFS
 from jitlint.analysis.observations import Frozen, Operation, Use
+from jitlint.analysis.tables import Operator
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._once import hashes
 from ._stops import (
+    DYNAMIC_SHAPE,
+    SCALAR_READ,
     Problem,
     breaking_region,
     codes_of,
@@ -19,7 +23,18 @@ from ._stops import (
     shortened,
 )
 from .effect_fixes.fixes import fix_for
-from .isolation.isolate import isolated
+
+READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
+
+
+def _rows() -> Iterator[Operator]:
+    """What the table knows to break a graph, effects and reads aside."""
+    table = tables.load()
+    yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
+    yield from table.rows("requires_grad")
+    for row in table.rows("standard", "functions", "methods", "modules"):
+        if not (row.effect or row.varies or row.reads or row.dynamic_shape):
+            yield row
 
 
 class TraceUnsupportedCall(Rule):
@@ -58,7 +73,8 @@ class TraceUnsupportedCall(Rule):
     Safe: `pow(a, b)` by `a ** b`, which it is by definition; `copy.deepcopy(t)` by
     `t.clone()` and `copy.copy(t)` by `t.detach()` of a tensor that needs no gradient;
     `with torch.device(d):` by the argument `device=d` where every call in the block is known;
-    an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`.
+    an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`
+    (not where what entering gives is used: Dynamo binds None in `with torch.autocast(…) as n`).
     Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
     Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
     True` does, and no operation in a graph means the same.
@@ -80,6 +96,7 @@ class TraceUnsupportedCall(Rule):
     name = "trace-unsupported-call"
     severity = Severity.WARNING
     fixable = True
+    covers = frozenset[str]().union(*(row.break_ids for row in _rows())) - READS
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
@@ -87,8 +104,6 @@ class TraceUnsupportedCall(Rule):
         if region is None or problem_of(operation) is not Problem.UNSUPPORTED:
             return
         fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        if fix is None and (fix := isolated(operation, ctx)):
-            no_fix_reason = None
         yield ctx.finding(
             operation.node,
             _message(operation, region, ctx),

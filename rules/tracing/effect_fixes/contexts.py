@@ -1,5 +1,6 @@
 """Context managers that a compiler cannot enter, and what says the same without them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -7,7 +8,7 @@ import libcst as cst
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
 from jitlint.analysis.tables import Table
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import ancestors_of, parents_of
 from jitlint.analysis.values import (
     External,
     Tensor,
@@ -17,6 +18,7 @@ from jitlint.analysis.values import (
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
+from ..branch_fixes.comments import comment_line, comments_in
 from ..branch_fixes.flow import code_of
 from ..branch_fixes.withheld import NotMine, Withheld
 
@@ -35,8 +37,10 @@ def device(operation: Operation, ctx: Context) -> Fix:
         if _takes_device(call, operation, table):
             argument = cst.Arg(device, cst.Name("device"), equal=EQUAL)
             replacements[call] = call.with_changes(args=[*_with_comma(call.args), argument])
+    assert isinstance(statement.body, cst.IndentedBlock)
     body = _replaced(statement.body, replacements)
-    new = _after_lines(list(body.body), statement.leading_lines)
+    header = [comment_line(each) for each in comments_in(statement.body.header)]
+    new = _after_lines(list(body.body), [*statement.leading_lines, *header])
     title = "Name the device where a tensor is made"
     return Fix(Safety.SAFE, title, {statement: cst.FlattenSentinel(new)})
 
@@ -132,21 +136,17 @@ def _after_lines(
 
 def exit_stack(operation: Operation, ctx: Context) -> Fix:
     """`with ExitStack() as s: s.enter_context(a)` is `with a:`"""
-    statement, item = _with_of(operation, ctx)
-    name = item.asname.name if item.asname is not None else None
-    if len(statement.items) != 1 or not isinstance(name, cst.Name):
-        raise Withheld("the `with` statement enters something else as well")
+    statement, name = _stack_of(operation, ctx)
     assert isinstance(statement.body, cst.IndentedBlock)
-    entered, rest = _entered(statement.body.body, name.value)
+    entered, rest = _entered(statement.body.body, name)
     if not entered:
         raise Withheld("nothing enters the stack at once: it depends on what the block does")
     if not rest:
         raise Withheld("the block does nothing but enter the stack")
     function = scope.function_of(statement, ctx.module)
     around = function if function is not None else ctx.module
-    uses = sum(read.value == name.value for read in scope.reads(around))
-    if uses != len(entered):
-        raise Withheld(f"`{name.value}` is used for more than to enter what the block needs")
+    if _mentions(name, around) != 1 + len(entered):
+        raise Withheld(f"`{name}` is used for more than to enter what the block needs")
     new = statement.with_changes(
         items=[
             each.with_changes(comma=cst.MaybeSentinel.DEFAULT if each is entered[-1] else COMMA)
@@ -154,7 +154,37 @@ def exit_stack(operation: Operation, ctx: Context) -> Fix:
         ],
         body=statement.body.with_changes(body=rest),
     )
+    lost = Counter(comments_in(statement)) - Counter(comments_in(new))
+    new = new.with_changes(
+        leading_lines=[*statement.leading_lines, *map(comment_line, lost.elements())]
+    )
     return Fix(Safety.SAFE, "Enter it in the `with` statement", {statement: new})
+
+
+def _mentions(name: str, node: cst.CSTNode) -> int:
+    if isinstance(node, cst.Attribute):
+        return _mentions(name, node.value)
+    if isinstance(node, cst.Name):
+        return node.value == name
+    return sum(_mentions(name, child) for child in node.children)
+
+
+def _stack_of(operation: Operation, ctx: Context) -> tuple[cst.With, str]:
+    """The `with` statement that makes the stack, and its name."""
+    match operation.node:
+        case cst.Call(func=cst.Attribute(value=cst.Name(value=name))):
+            pass
+        case _:
+            raise NotMine
+    for parent in ancestors_of(operation.node, ctx.module):
+        match parent:
+            case cst.With(
+                items=[cst.WithItem(asname=cst.AsName(name=cst.Name(value=stack)))],
+                body=cst.IndentedBlock(),
+                asynchronous=None,
+            ) if stack == name:
+                return parent, name
+    raise Withheld(f"`{name}` is not all that a `with` statement enters")
 
 
 COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
@@ -174,20 +204,23 @@ def _entered(
 
 
 def _item_of(statement: cst.BaseStatement, stack: str) -> cst.WithItem | None:
-    """`with` of what a statement enters: `a` of `s.enter_context(a)`, `a as n` of `n = …`."""
+    """`with` of what a statement enters: `a` of `s.enter_context(a)`.
+
+    Not of `n = s.enter_context(a)`: Dynamo binds None in `with torch.autocast(…) as n`, where
+    Python binds what entering returns (measured).
+    """
     match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=value)]):
-            asname = None
-        case cst.SimpleStatementLine(body=[cst.Assign(targets=[target], value=value)]):
-            if not isinstance(target.target, cst.Name):
-                return None
-            asname = cst.AsName(target.target)
-        case _:
-            return None
-    match value:
-        case cst.Call(
-            func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="enter_context")),
-            args=[cst.Arg(value=context, star="", keyword=None)],
+        case cst.SimpleStatementLine(
+            body=[
+                cst.Expr(
+                    value=cst.Call(
+                        func=cst.Attribute(
+                            value=cst.Name(value=name), attr=cst.Name(value="enter_context")
+                        ),
+                        args=[cst.Arg(value=context, star="", keyword=None)],
+                    )
+                )
+            ]
         ) if name == stack:
-            return cst.WithItem(context, asname)
+            return cst.WithItem(context)
     return None

@@ -7,6 +7,7 @@ from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
+from ..branch_fixes.comments import require_comments
 from ..branch_fixes.surroundings import check_names
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..isolation.isolate import isolated
@@ -20,7 +21,7 @@ FIXERS: Mapping[str, Fixer] = {
     "copy.deepcopy": rewrites.deep_copy,
     "copy.copy": rewrites.shallow_copy,
     "torch.device": contexts.device,
-    "contextlib.ExitStack": contexts.exit_stack,
+    "contextlib.ExitStack.enter_context": contexts.exit_stack,
 }
 
 SERVED = frozenset({RegionKind.COMPILE, RegionKind.EXPORT})
@@ -31,8 +32,8 @@ def fix_for(operation: Operation, ctx: Context, no_fixer: str) -> tuple[Fix | No
     """The fix and None, or None and the reason; `no_fixer` is the reason of those that have
     no rewrite."""
     fix, reason = _rewritten(operation, ctx, no_fixer)
-    if fix is None:
-        fix = isolated(operation, ctx)
+    if fix is None and operation.operator.effect is not None:
+        fix = isolated(operation, ctx)  # what it does, it does to the world, and not to a tensor
     return fix, reason if fix is None else None
 
 
@@ -45,6 +46,7 @@ def _rewritten(operation: Operation, ctx: Context, no_fixer: str) -> tuple[Fix |
     try:
         fix = fixer(operation, ctx)
         check_names(fix, operation.module.tree)
+        require_comments(fix.replacements)
         return fix, ""
     except NotMine:
         return None, no_fixer
