@@ -633,7 +633,8 @@ def call_method(
         case Exported():
             return receiver if name in ("module", "run_decompositions") else UNKNOWN
         case Batch() if name in KEEPS_MODULE or name in TRAITS:
-            return datasets.of_batch(receiver, _unknown_method(frame, receiver, name, arguments))
+            found = _unknown_method(frame, receiver, name, arguments, node)
+            return datasets.of_batch(receiver, found)
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
