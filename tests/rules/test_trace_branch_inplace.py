@@ -63,7 +63,7 @@ WRITTEN = {
             self.mean.fill_(1)
         """,
         """
-        condition = self.seen.reshape(()) != 0
+        condition = self.seen.clone()
         self.seen.copy_(torch.where(condition, False, self.seen))
         self.mean.copy_(torch.where(condition, 1, self.mean))
         """,

@@ -80,17 +80,23 @@ def _reaching(test: Observation, function: cst.FunctionDef) -> frozenset[str]:
     if _holds_return(statement):
         return scope.names_read(function.body)
     found = scope.names_read(statement) | scope.names_written(statement)
-    bindings = list(_bindings(function.body))
     while True:
-        more = found.union(
-            *(scope.names_read(each) for each in bindings if scope.names_written(each) & found)
-        )
+        more = found.union(*(read for written, read in _bindings_of(function) if written & found))
         if more == found:
             return found
         found = more
 
 
 BINDINGS = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.With)
+
+
+@lru_cache(maxsize=64)
+def _bindings_of(
+    function: cst.FunctionDef,
+) -> Sequence[tuple[frozenset[str], frozenset[str]]]:
+    """What each binding of a function writes, and what it reads: asked with each of its fixes."""
+    found = _bindings(function.body)
+    return [(scope.names_written(each), scope.names_read(each)) for each in found]
 
 
 def _bindings(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
