@@ -1,5 +1,6 @@
 """In what the nodes of a tree stand; LibCST nodes do not know."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -25,3 +26,15 @@ def ancestors_of(node: cst.CSTNode, module: cst.Module) -> Iterator[cst.CSTNode]
     while node in parents:
         node = parents[node]
         yield node
+
+
+@lru_cache(maxsize=16)
+def definitions_of(module: cst.Module) -> Mapping[str, int]:
+    """How many functions of a module have each dotted name."""
+    found: Counter[str] = Counter()
+    for node in parents_of(module):
+        if isinstance(node, cst.FunctionDef):
+            scopes = [node, *ancestors_of(node, module)]
+            named = [e.name.value for e in scopes if isinstance(e, cst.FunctionDef | cst.ClassDef)]
+            found[".".join(reversed(named))] += 1
+    return found

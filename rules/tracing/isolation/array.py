@@ -12,14 +12,13 @@ from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import definitions_of, parents_of
 from jitlint.analysis.values import External
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
 from ..branch_fixes.withheld import Withheld
 from .operator import BLANK, EQUAL, Operator, is_schema_type
-from .part import definitions
 from .whole import check_position, function_around
 
 CONSTRUCTORS = frozenset({"numpy.zeros", "numpy.ones", "numpy.empty"})
@@ -44,7 +43,7 @@ def array_as_operator(seen: Observation, ctx: Context) -> Fix:
     function = function_around(seen)
     name = function.name.value
     check_position(function, ctx)
-    if definitions(ctx.module, name) > 1:
+    if definitions_of(ctx.module)[name] > 1:
         raise Withheld(f"`{name}` is defined more than once")
     if function.returns is None or _name(seen, function.returns.annotation) != "numpy.ndarray":
         raise Withheld(f"`{name}` is not declared to return an array")

@@ -9,7 +9,7 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import ancestors_of, parents_of
+from jitlint.analysis.tree import ancestors_of, definitions_of, parents_of
 from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
@@ -143,7 +143,7 @@ def free_name(kind: str, place: Place, seen: Observation) -> str:
     path = [place.function.name.value, *_classes_around(place)]
     base = "_".join(["", kind, *(_snake_case(each.strip("_")) for each in reversed(path))])
     taken = {each.strip("_") for each in seen.module.facts.bindings}
-    if definitions(seen.module.tree, ".".join(reversed(path))) > 1:
+    if definitions_of(seen.module.tree)[".".join(reversed(path))] > 1:
         raise Withheld(f"`{path[0]}` is defined more than once")
     names = (base if number == 1 else f"{base}_{number}" for number in range(1, 1000))
     return next(name for name in names if name.strip("_") not in taken)
@@ -155,18 +155,6 @@ def _classes_around(place: Place) -> Iterator[str]:
         node = place.parent(node)
         if isinstance(node, cst.ClassDef):
             yield node.name.value
-
-
-def definitions(node: cst.CSTNode, name: str, around: str = "") -> int:
-    """How many functions of a module have this dotted name."""
-    found = 0
-    for child in node.children:
-        inner = around
-        if isinstance(child, cst.FunctionDef | cst.ClassDef):
-            inner = f"{around}.{child.name.value}".lstrip(".")
-            found += isinstance(child, cst.FunctionDef) and inner == name
-        found += definitions(child, name, inner)
-    return found
 
 
 def _snake_case(name: str) -> str:

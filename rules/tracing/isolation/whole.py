@@ -1,13 +1,11 @@
 """A function that returns nothing, as an operator."""
 
-from collections.abc import Iterator
-
 import libcst as cst
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.scope import Spelling, local_names
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import definitions_of, parents_of
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
@@ -78,17 +76,8 @@ def _check_uses(function: cst.FunctionDef, ctx: Context) -> None:
             isinstance(parent, cst.Call) and parent.func is each
         ):
             raise Withheld(f"`{name}` is handed on as an object, which an operator would replace")
-    functions = [each for each in _functions(ctx.module) if each.name.value == name]
-    if len(functions) > 1:
+    if definitions_of(ctx.module)[name] > 1:
         raise Withheld(f"`{name}` is defined more than once")
-
-
-def _functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
-    for child in node.children:
-        if isinstance(child, cst.FunctionDef):
-            yield child
-        elif not isinstance(child, cst.ClassDef):
-            yield from _functions(child)
 
 
 def _check_returns(node: cst.CSTNode) -> None:
