@@ -2,9 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from dataclasses import fields
+from functools import cache, lru_cache
 
 import libcst as cst
+
+
+@cache
+def _fields_of(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The children of a node, in no particular order; `node.children` copies them to find out,
+    which takes three times as long."""
+    for name in _fields_of(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from (each for each in value if isinstance(each, cst.CSTNode))
 
 
 @lru_cache(maxsize=16)
@@ -14,7 +31,7 @@ def parents_of(module: cst.Module) -> Mapping[cst.CSTNode, cst.CSTNode]:
     pending: list[cst.CSTNode] = [module]
     while pending:
         node = pending.pop()
-        for child in node.children:
+        for child in parts_of(node):
             parents[child] = node
             pending.append(child)
     return parents

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -148,6 +149,7 @@ def parameters_of(function: cst.FunctionDef) -> list[cst.Param]:
     ]
 
 
+@lru_cache(maxsize=64)
 def _kept_names(function: cst.FunctionDef) -> frozenset[str]:
     """Names that nested functions and the world outside may read at any time."""
     keeper = _Keeper()

@@ -8,6 +8,7 @@ import libcst as cst
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
+from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Tensor
 from jitlint.finding import Fix, Replacement
 
@@ -38,16 +39,10 @@ def _outside(module: cst.Module) -> frozenset[str]:
     """Names that new code takes from outside of the function."""
     imported = (
         alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
-        for alias in _aliases(module)
+        for alias in parents_of(module)
+        if isinstance(alias, cst.ImportAlias)
     )
     return frozenset({"torch", "range", *imported})
-
-
-def _aliases(node: cst.CSTNode) -> Iterator[cst.ImportAlias]:
-    if isinstance(node, cst.ImportAlias):
-        yield node
-    for child in node.children:
-        yield from _aliases(child)
 
 
 # -- callers -------------------------------------------------------------------------------
@@ -114,17 +109,10 @@ def _holds_return(node: cst.CSTNode) -> bool:
 def _calls_in(module: cst.Module) -> Mapping[str, Sequence[cst.Call]]:
     """The calls of plain names: those of a file are asked for with each of its fixes."""
     calls: dict[str, list[cst.Call]] = defaultdict(list)
-    for call in _calls(module):
-        if isinstance(call.func, cst.Name):
-            calls[call.func.value].append(call)
+    for node in parents_of(module):
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
+            calls[node.func.value].append(node)
     return calls
-
-
-def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    if isinstance(node, cst.Call):
-        yield node
-    for child in node.children:
-        yield from _calls(child)
 
 
 def _is_none(node: cst.BaseExpression) -> bool:
