@@ -158,12 +158,14 @@ class Table:
     """The knowledge of one release of a framework.
 
     `exact` is false when another release was asked for and this is the nearest there is.
+    `borrowed` are the sections that the newest table lends it.
     """
 
     framework: str
     version: str
     exact: bool
     _data: Mapping[str, Any]
+    borrowed: tuple[str, ...] = ()
 
     def section(self, name: str) -> Mapping[str, Any]:
         """A section as it is written, of a table that is not about results of functions."""
@@ -378,6 +380,8 @@ def _kind(text: str | None) -> Returns | None:
 def load(framework: str = "torch", version: str | None = None) -> Table:
     """The table of a release, else of the nearest one; the newest when none is named.
 
+    A section that was not measured for that release is taken from the newest one (`borrowed`).
+
     Raises ValueError when there is no table of `framework`, or `version` is not a version.
     """
     tables = {release: path for path in _files(framework) if (release := _release(path))}
@@ -385,19 +389,35 @@ def load(framework: str = "torch", version: str | None = None) -> Table:
         raise ValueError(f"there is no table for {framework}")
     wanted = max(tables) if version is None else _minor(version)
     chosen = min(tables, key=lambda release: (_distance(release, wanted), -_order(release)))
-    data = json.loads(tables[chosen].read_bytes())
+    data = _read(tables[chosen])
+    newest = data if chosen == max(tables) else _read(tables[max(tables)])
+    missing = sorted(newest.keys() - data.keys())
+    whole = data | {section: newest[section] for section in missing}
+    return Table(framework, data["version"], chosen == wanted, whole, tuple(missing))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(path.read_bytes())
     if data["schema"] != SCHEMA:
-        raise ValueError(f"{tables[chosen]} has schema {data['schema']}, not {SCHEMA}")
-    return Table(framework, data["version"], chosen == wanted, data)
+        raise ValueError(f"{path} has schema {data['schema']}, not {SCHEMA}")
+    return data
 
 
 def substitutes(targets: Mapping[str, str]) -> list[str]:
-    """One sentence for each target version that has no table of its own."""
+    """One sentence for each target version that has no table of its own, or not a whole one."""
     sentences = []
     for framework, version in targets.items():
-        if _files(framework) and not (table := load(framework, version)).exact:
+        if not _files(framework):
+            continue
+        table = load(framework, version)
+        if not table.exact:
             sentences.append(
                 f"there is no table for {framework} {version}; that of {table.version} is used"
+            )
+        if table.borrowed:
+            sentences.append(
+                f"the table for {framework} {table.version} lacks what was measured for "
+                f"{load(framework).version} only: {', '.join(table.borrowed)}"
             )
     return sentences
 

@@ -348,5 +348,15 @@ def _method(table: Table, name: str) -> tables.Operator:
 def test_a_target_without_a_table_is_named_with_its_substitute():
     newest = tables.available("torch")[-1]
     assert tables.substitutes({"torch": newest, "python": "3.11"}) == []
-    (sentence,) = tables.substitutes({"torch": "2.6"})
-    assert sentence.startswith("there is no table for torch 2.6; that of 2.13")
+    nearest, parts = tables.substitutes({"torch": "2.6"})
+    assert nearest.startswith("there is no table for torch 2.6; that of 2.10")
+    assert parts.startswith("the table for torch 2.10.0 lacks what was measured for 2.13.0 only: ")
+
+
+def test_a_release_borrows_what_was_not_measured_for_it():
+    older, newest = tables.load("torch", "2.10"), tables.load("torch")
+    assert older.exact
+    assert "standard" in older.borrowed
+    assert older.standard("builtins.print") == newest.standard("builtins.print")
+    assert len(older.graph_breaks()) < len(newest.graph_breaks())
+    assert newest.borrowed == ()
