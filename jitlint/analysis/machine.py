@@ -420,6 +420,10 @@ class Machine:
                 return BoundMethod(instance, Function(method))
         if name == "__init__":
             return ExternalMethod(STATIC, name)
+        if name in ("forward", "__call__"):  # of the library's class, not of the project's
+            bases = self.external_bases(cls)
+            known = (base for base in bases if self.table_of(base).module(base) is not None)
+            return ExternalMethod(ExternalInstance(next(known, "")), name)
         return ExternalMethod(instance, name)
 
     def call_method(

@@ -435,6 +435,17 @@ def given(value: Value, origin: Origin = Origin.GIVEN) -> Value:
     return value
 
 
+def never_needs_gradient(value: Value) -> bool:
+    """Whether no gradient can go to a tensor, whoever calls: its dtype has none.
+
+    That a caller's tensor needs none (`Tensor.grad`) says nothing of other callers.
+    """
+    if not isinstance(value, Tensor):
+        return True
+    dtype = value.dtype or ("bool" if value.is_bool else "float")
+    return not dtype.startswith(("float", "bfloat", "complex"))
+
+
 def is_none(value: Value) -> bool:
     return value == NONE
 

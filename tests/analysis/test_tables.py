@@ -336,7 +336,8 @@ def test_the_installed_torch_still_gives_the_same_entries() -> None:
     for section in ("functions", "methods"):
         assert extracted[section]
         for name, entry in extracted[section].items():
-            assert entry == stored[section][name], name
+            known = {k: v for k, v in stored[section][name].items() if k != "exported"}
+            assert entry == known, name  # what torch.export takes is another section's measurement
 
 
 def _method(table: Table, name: str) -> tables.Operator:

@@ -298,6 +298,20 @@ REACHED = {
 }
 
 NOT_REACHED = {
+    "a size that a subclass of a layer is given": """
+        import torch
+        class Positions(torch.nn.Embedding):
+            def forward(self, shape: torch.Size, past: int = 0):
+                rows, length = shape[:2]
+                return super().forward(torch.arange(past, past + length))
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.positions = Positions(8, 4)
+            def forward(self, x: torch.Tensor):
+                return self.positions(x.shape, 0)
+        model = torch.compile(Model())
+        """,
     "an option with a default that is a number": """
         import torch
         @torch.compile

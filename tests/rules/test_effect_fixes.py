@@ -163,6 +163,27 @@ WITHHELD = {
         """,
         "`made(n)` may make tensors",
     ),
+    "device that may be None": (
+        """
+        with torch.device("cpu"):
+            y = torch.ones(3, device=n)
+        """,
+        "may be None, which asks the block",
+    ),
+    "device in keywords": (
+        """
+        with torch.device("cpu"):
+            y = torch.ones(3, **n)
+        """,
+        "may be given a device",
+    ),
+    "device of a function that makes a tensor inside": (
+        """
+        with torch.device("cpu"):
+            y = torch.signal.windows.hann(4)
+        """,
+        "may make tensors on the device of the block",
+    ),
     "device that changes": (
         """
         with torch.device(name):

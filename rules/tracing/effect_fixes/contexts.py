@@ -11,6 +11,8 @@ from jitlint.analysis.tables import Table
 from jitlint.analysis.tree import ancestors_of, parents_of
 from jitlint.analysis.values import (
     External,
+    ExternalInstance,
+    Static,
     Tensor,
     Unknown,
     Value,
@@ -29,12 +31,13 @@ def device(operation: Operation, ctx: Context) -> Fix:
     if len(statement.items) != 1 or item.asname is not None:
         raise Withheld("the `with` statement enters something else as well")
     device = _device(operation)
-    if scope.names_read(device) & scope.names_written(statement.body):
+    made = scope.names_written(statement.body)
+    if scope.names_read(device) & made:
         raise Withheld("the device is another one after the first statements of the block")
     table = operation.moments[0].frame.machine.torch
     replacements: dict[cst.CSTNode, Replacement] = {}
     for call in _calls(statement.body):
-        if _takes_device(call, operation, table):
+        if _takes_device(call, operation, table, made):
             argument = cst.Arg(device, cst.Name("device"), equal=EQUAL)
             replacements[call] = call.with_changes(args=[*_with_comma(call.args), argument])
     assert isinstance(statement.body, cst.IndentedBlock)
@@ -66,7 +69,7 @@ def _device(operation: Operation) -> cst.BaseExpression:
     raise Withheld("the device is computed in the `with` statement")
 
 
-def _takes_device(call: cst.Call, operation: Operation, table: Table) -> bool:
+def _takes_device(call: cst.Call, operation: Operation, table: Table, made: frozenset[str]) -> bool:
     """Whether the call makes a tensor on the device of the block, and names none.
 
     Raises Withheld where a call may make tensors out of sight.
@@ -75,16 +78,47 @@ def _takes_device(call: cst.Call, operation: Operation, table: Table) -> bool:
         case External(name):
             name = table.canonical(name)
             if table.obeys_device(name):
-                return all(
-                    arg.keyword is None or arg.keyword.value != "device" for arg in call.args
-                )
-            if name.startswith("builtins.") or table.function(name) is not None:
+                return _names_no_device(call, operation)
+            if name.startswith("builtins.") or _follows_its_tensors(
+                name, call, operation, table, made
+            ):
                 return False
     if isinstance(call.func, cst.Attribute) and table.method(call.func.attr.value) is not None:
         receiver: Value = operation.value_of(call.func.value)
         if isinstance(receiver, Tensor | Unknown):
             return False
     raise Withheld(f"`{code_of(call)}` may make tensors on the device of the block")
+
+
+def _names_no_device(call: cst.Call, operation: Operation) -> bool:
+    """Whether the block decides on the device; `device=None` leaves that to it as well."""
+    if any(arg.star == "**" for arg in call.args):
+        raise Withheld(f"`{code_of(call)}` may be given a device")
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == "device":
+            value = operation.value_of(arg.value)
+            is_text = isinstance(value, Static) and isinstance(value.const, str)
+            if not is_text and not _is_device(value):
+                raise Withheld(f"`device={code_of(arg.value)}` may be None, which asks the block")
+            return False
+    return True
+
+
+def _is_device(value: Value) -> bool:
+    return isinstance(value, ExternalInstance | External) and value.name == "torch.device"
+
+
+def _follows_its_tensors(
+    name: str, call: cst.Call, operation: Operation, table: Table, made: frozenset[str]
+) -> bool:
+    """Whether an operator computes where the tensors are that it is given, or the block made."""
+    if table.function(name) is None:
+        return False
+    return any(
+        isinstance(operation.value_of(arg.value), Tensor)
+        or (isinstance(arg.value, cst.Name) and arg.value.value in made)
+        for arg in call.args
+    )
 
 
 def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:

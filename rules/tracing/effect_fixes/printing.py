@@ -15,7 +15,14 @@ import libcst as cst
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
 from jitlint.analysis.tree import parents_of
-from jitlint.analysis.values import MISSING, Framework, Source, Static, Tensor
+from jitlint.analysis.values import (
+    MISSING,
+    Framework,
+    Source,
+    Static,
+    Tensor,
+    never_needs_gradient,
+)
 from jitlint.finding import Fix
 from jitlint.rule import Context
 
@@ -165,8 +172,15 @@ def is_number(node: cst.BaseExpression, operation: Operation) -> str:
 
 def _conditions(node: cst.BaseExpression, operation: Operation) -> Iterator[str]:
     value = operation.value_of(node)
-    if isinstance(value, Tensor) and value.grad is not False:
+    if not never_needs_gradient(value) and not _is_detached(node):
         yield f"no gradient goes through `{code_of(node)}` (else the text lacks its `grad_fn`)"
+
+
+def _is_detached(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="detach")), args=[]):
+            return True
+    return False
 
 
 def escaped(text: str) -> str:

@@ -4,7 +4,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import Operation
 from jitlint.analysis.tree import parents_of
-from jitlint.analysis.values import Framework, Tensor
+from jitlint.analysis.values import Framework, Tensor, never_needs_gradient
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
@@ -83,7 +83,7 @@ def _method(operation: Operation, name: str, title: str) -> Fix:
     )
     new = cst.Call(cst.Attribute(receiver, cst.Name(name)), lpar=call.lpar, rpar=call.rpar)
     phrase = f"`{code_of(copied)}` needs no gradient"
-    conditions = [] if value.grad is False else [phrase]
+    conditions = [] if never_needs_gradient(value) else [phrase]
     return conditional_fix(f"{title} with `.{name}()`", conditions, {call: new})
 
 
