@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from jitlint_rules.tracing.read_fixes.flow import EXACT, TAKES_EITHER
 
 SPECIAL = (1.0, 0.1, -0.0, float("nan"), float("inf"))
