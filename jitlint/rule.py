@@ -73,6 +73,11 @@ class Context:
     module: cst.Module
     settings: "Settings"
 
+    def shortened(self, node: cst.CSTNode, limit: int = 60) -> str:
+        """The code of a node on one line, for a message."""
+        text = " ".join(self.module.code_for_node(node).split())
+        return text if len(text) <= limit else text[: limit - 1] + "…"
+
     def finding(
         self,
         node: cst.CSTNode,

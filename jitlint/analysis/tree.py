@@ -4,8 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cache, lru_cache
+from typing import TypeVar
 
 import libcst as cst
+
+Kind = TypeVar("Kind", bound=cst.CSTNode)
 
 
 @cache
@@ -55,3 +58,20 @@ def definitions_of(module: cst.Module) -> Mapping[str, int]:
             named = [e.name.value for e in scopes if isinstance(e, cst.FunctionDef | cst.ClassDef)]
             found[".".join(reversed(named))] += 1
     return found
+
+
+def nodes_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and what is in it, from the outside in, in the order of the code."""
+    yield node
+    for child in node.children:
+        yield from nodes_in(child)
+
+
+def found_in(node: cst.CSTNode, kind: type[Kind]) -> Iterator[Kind]:
+    """Of a node and what is in it the nodes of one kind."""
+    return (each for each in nodes_in(node) if isinstance(each, kind))
+
+
+def contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
+    """Whether `inner` is this node, or is somewhere in it."""
+    return node is inner or any(contains(child, inner) for child in node.children)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from jitlint.analysis.tree import nodes_in
 from jitlint.analysis.values import Function, Kernel, Static
 from jitlint.project.modules import FunctionInfo
 
@@ -66,17 +67,11 @@ def may_write(kernel: Kernel, parameter: str) -> bool:
         return True
     views = {parameter}
     while True:
-        more = views | {name for node in _nodes(info.node.body) for name in _aliases(node, views)}
+        more = views | {name for node in nodes_in(info.node.body) for name in _aliases(node, views)}
         if more == views:
             break
         views = more
-    return any(_writes(node, views) for node in _nodes(info.node.body))
-
-
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in node.children:
-        yield from _nodes(child)
+    return any(_writes(node, views) for node in nodes_in(info.node.body))
 
 
 def _aliases(node: cst.CSTNode, views: set[str]) -> Iterator[str]:

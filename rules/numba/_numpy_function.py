@@ -7,7 +7,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import Call
 from jitlint.analysis.scope import function_of
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
@@ -190,7 +190,9 @@ def _uses(graph: Graph, node: cst.BaseExpression) -> Iterator[cst.BaseExpression
                 raise Withheld(NOT_TAKEN)
             target = statement.targets[0].target
             yield from (
-                each for each in _names(function.body) if each.value == name and each is not target
+                each
+                for each in found_in(function.body, cst.Name)
+                if each.value == name and each is not target
             )
         case _:
             yield node
@@ -219,10 +221,3 @@ def _takes_tensor(graph: Graph, node: cst.BaseExpression, result: Result) -> boo
 def _name(graph: Graph, node: cst.Call) -> str:
     value = graph.call.value_of(node.func)
     return value.name if isinstance(value, External) else ""
-
-
-def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Name):
-        yield node
-    for child in node.children:
-        yield from _names(child)

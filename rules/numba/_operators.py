@@ -8,7 +8,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import Call
 from jitlint.analysis.scope import function_of, names_written
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor, Value
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.region import RegionKind
@@ -272,7 +272,7 @@ def _reads_back(name: str, place: Place) -> Iterator[tuple[cst.BaseExpression, c
     if function is None:
         raise Withheld(NOT_BACK)
     parents = parents_of(place.module)
-    found = [node for node in _names(function.body) if node.value == name]
+    found = [node for node in found_in(function.body, cst.Name) if node.value == name]
     statement = parents[place.call.node]
     for node in found:
         if isinstance(parents[node], cst.AssignTarget) and parents[parents[node]] is statement:
@@ -281,13 +281,6 @@ def _reads_back(name: str, place: Place) -> Iterator[tuple[cst.BaseExpression, c
         if not isinstance(around, cst.Call) or not _is_to_tensor(around, place):
             raise Withheld(NOT_BACK)
         yield around, cst.Name(name)
-
-
-def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Name):
-        yield node
-    for child in node.children:
-        yield from _names(child)
 
 
 def _is_cast(node: cst.BaseExpression, place: Place) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis.observations import Call
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Static
 from jitlint.rule import Context
 
@@ -31,15 +31,8 @@ def tape_records(call: Call, ctx: Context) -> bool:
 
 def file_has_tape(call: Call, ctx: Context) -> bool:
     """Whether anything in the file is recorded; which functions, calls decide elsewhere."""
-    items = (item.item for with_ in _withs(ctx.module) for item in with_.items)
+    items = (item.item for with_ in found_in(ctx.module, cst.With) for item in with_.items)
     return any(_name(node, call) in TAPES for node in items)
-
-
-def _withs(node: cst.CSTNode) -> Iterator[cst.With]:
-    if isinstance(node, cst.With):
-        yield node
-    for child in node.children:
-        yield from _withs(child)
 
 
 def _contexts(call: Call, ctx: Context) -> Iterator[cst.BaseExpression]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis.observations import CompiledFunction
+from jitlint.analysis.tree import nodes_in
 from jitlint.analysis.values import External, is_tensor
 
 GROWERS = frozenset({"tensorflow.concat", "tensorflow.tile", "tensorflow.pad", "tensorflow.repeat"})
@@ -15,7 +16,7 @@ def growing_assignments(function: CompiledFunction) -> Iterator[tuple[cst.Assign
     for loop in _tensor_loops(function, function.node.body):
         if _sets_options(loop):
             continue
-        for node in _nodes(loop.body):
+        for node in nodes_in(loop.body):
             match node:
                 case cst.Assign(
                     targets=[cst.AssignTarget(target=cst.Name(value=name))],
@@ -25,7 +26,7 @@ def growing_assignments(function: CompiledFunction) -> Iterator[tuple[cst.Assign
 
 
 def _tensor_loops(function: CompiledFunction, root: cst.CSTNode) -> Iterator[cst.For | cst.While]:
-    for node in _nodes(root):
+    for node in nodes_in(root):
         if isinstance(node, cst.For | cst.While):
             decides = node.iter if isinstance(node, cst.For) else node.test
             if is_tensor(function.value_of(decides)):
@@ -36,7 +37,7 @@ def _grows(function: CompiledFunction, call: cst.Call, name: str) -> bool:
     callee = function.value_of(call.func)
     is_grower = isinstance(callee, External) and callee.name in GROWERS
     return is_grower and any(
-        isinstance(node, cst.Name) and node.value == name for node in _nodes(call)
+        isinstance(node, cst.Name) and node.value == name for node in nodes_in(call)
     )
 
 
@@ -44,24 +45,18 @@ def _is_bound_before(function: CompiledFunction, loop: cst.CSTNode, name: str) -
     """A parameter, or assigned outside of the loop: then AutoGraph carries it."""
     if any(parameter.name.value == name for parameter in function.function.parameters):
         return True
-    inside = set(_nodes(loop))
+    inside = set(nodes_in(loop))
     return any(
         isinstance(node, cst.AssignTarget)
         and node not in inside
         and isinstance(node.target, cst.Name)
         and node.target.value == name
-        for node in _nodes(function.node)
+        for node in nodes_in(function.node)
     )
 
 
 def _sets_options(loop: cst.For | cst.While) -> bool:
     return any(
         isinstance(node, cst.Attribute) and node.attr.value == "set_loop_options"
-        for node in _nodes(loop.body)
+        for node in nodes_in(loop.body)
     )
-
-
-def _nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield root
-    for child in root.children:
-        yield from _nodes(child)

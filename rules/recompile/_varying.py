@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis.observations import GraphCall
+from jitlint.analysis.tree import nodes_in
 from jitlint.analysis.values import (
     External,
     Function,
@@ -85,18 +86,12 @@ def _is_remade(
 def _assigned_in(loops: list[Loop], name: str) -> list[cst.BaseExpression]:
     found: list[cst.BaseExpression] = []
     for loop in loops:
-        for node in _nodes(loop):
+        for node in nodes_in(loop):
             if isinstance(node, cst.Assign) and any(
                 isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets
             ):
                 found.append(node.value)
     return found
-
-
-def _nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield root
-    for child in root.children:
-        yield from _nodes(child)
 
 
 def _name_of(call: GraphCall, function: cst.BaseExpression) -> str:
@@ -109,7 +104,7 @@ def _grows(call: GraphCall, value: cst.BaseExpression, name: str) -> bool:
     return (
         isinstance(value, cst.Call)
         and _name_of(call, value.func) in GROWERS
-        and any(isinstance(n, cst.Name) and n.value == name for n in _nodes(value))
+        and any(isinstance(n, cst.Name) and n.value == name for n in nodes_in(value))
     )
 
 
@@ -133,12 +128,12 @@ def _is_made_of_element(
 def _targets(loop: Loop) -> set[str]:
     if isinstance(loop, cst.While):
         return set()
-    return {node.value for node in _nodes(loop.target) if isinstance(node, cst.Name)}
+    return {node.value for node in nodes_in(loop.target) if isinstance(node, cst.Name)}
 
 
 def _is_appended_to(loops: list[Loop], name: str) -> bool:
     for loop in loops:
-        for node in _nodes(loop):
+        for node in nodes_in(loop):
             match node:
                 case cst.Call(
                     func=cst.Attribute(
@@ -169,7 +164,7 @@ def _is_about_elements(call: GraphCall, position: int) -> bool:
     if position >= len(info.parameters):
         return False
     names = {info.parameters[position].name.value}
-    for node in _nodes(info.node.body):
+    for node in nodes_in(info.node.body):
         if isinstance(node, cst.Call) and _mentions(node, names):
             name = _name_of(call, node.func)
             if name.startswith(OVER_ELEMENTS):
@@ -182,7 +177,7 @@ def _is_about_elements(call: GraphCall, position: int) -> bool:
 
 
 def _mentions(root: cst.CSTNode, names: set[str]) -> bool:
-    return any(isinstance(n, cst.Name) and n.value in names for n in _nodes(root))
+    return any(isinstance(n, cst.Name) and n.value in names for n in nodes_in(root))
 
 
 def differs(example: Value, passed: Value) -> bool:

@@ -101,7 +101,7 @@ class ShapePin(Rule):
         is_keras = region is not None and region.kind is RegionKind.KERAS
         yield ctx.finding(
             use.node,
-            f"`{_shortened(ctx, use.node)}` needs a size that is None in the graph"
+            f"`{ctx.shortened(use.node)}` needs a size that is None in the graph"
             + (", as the batch of a symbolic input is" if is_keras else ""),
             severity=Severity.WARNING if is_keras else Severity.ERROR,
             region=region,
@@ -112,7 +112,7 @@ class ShapePin(Rule):
     def visit_LostShape(self, lost: LostShape, ctx: Context) -> Iterator[Finding]:
         if lost.regions and set(lost.regions) <= {RegionKind.XLA}:
             return  # XLA refuses the call itself
-        need = _shortened(ctx, lost.needed_by[0])
+        need = ctx.shortened(lost.needed_by[0])
         if lost.loss.operator == LOADER:
             yield ctx.finding(
                 lost.node,
@@ -144,7 +144,7 @@ class ShapePin(Rule):
         cost = "XLA compiles" if is_xla else "`tf.function` traces"
         yield ctx.finding(
             call.node,
-            f"`{_shortened(ctx, argument.value)}` has another shape in each call: "
+            f"`{ctx.shortened(argument.value)}` has another shape in each call: "
             f"{cost} `{call.target.name}` again for each",
             severity=Severity.WARNING,
             fix=fix,
@@ -236,8 +236,3 @@ def _pins_data(call: Call) -> bool:
         dim is Size.DATA and is_constant(item) and isinstance(item.const, int)
         for dim, item in pairs
     )
-
-
-def _shortened(ctx: Context, node: cst.CSTNode, limit: int = 60) -> str:
-    text = " ".join(ctx.module.code_for_node(node).split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"

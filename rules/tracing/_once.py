@@ -14,7 +14,6 @@ from jitlint.rule import Context
 
 from ._graph_fixes import fix_of_read
 from ._print_fix import fix_of_effect
-from ._stops import shortened
 
 
 def recorded_in(frozen: Frozen) -> Region:
@@ -31,7 +30,7 @@ def is_bridge(frozen: Frozen, ctx: Context) -> bool:
 
 
 def _code(frozen: Frozen, ctx: Context) -> str:
-    return shortened(ctx, frozen.node)
+    return ctx.shortened(frozen.node)
 
 
 def graph_reads(frozen: Frozen, ctx: Context) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from jitlint.finding import Fix, Safety
 from jitlint.region import GRAPHS, RegionKind
 
 from ._graph_fixes import tensorflow_in
+from .branch_fixes.emit import TIGHT
 
 Result = tuple[Fix | None, str | None]
 
@@ -56,8 +57,7 @@ def _tf_print(frozen: Frozen) -> Result:
 
 
 def _no_separator() -> cst.Arg:
-    tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    return cst.Arg(cst.SimpleString('""'), keyword=cst.Name("sep"), equal=tight)
+    return cst.Arg(cst.SimpleString('""'), keyword=cst.Name("sep"), equal=TIGHT)
 
 
 def _parts(text: cst.BaseExpression) -> list[cst.BaseExpression] | None:

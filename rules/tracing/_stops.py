@@ -9,7 +9,6 @@ from jitlint.analysis.observations import Operation, Use
 from jitlint.analysis.tree import ancestors_of
 from jitlint.finding import Severity
 from jitlint.region import Region, RegionKind
-from jitlint.rule import Context
 
 DATA_DEPENDENT = "GB0033"
 """The id of operators that return a Python value which nothing can capture as a symbol."""
@@ -118,9 +117,3 @@ def consequence(region: Region) -> str:
     if region.fullgraph:
         return "torch.compile(fullgraph=True) raises here"
     return "torch.compile breaks the graph here"
-
-
-def shortened(ctx: Context, node: cst.CSTNode, limit: int = 60) -> str:
-    """The code of a node on one line, for a message."""
-    text = " ".join(ctx.module.code_for_node(node).split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -15,7 +15,7 @@ from jitlint.rule import Context, Rule
 
 from ._baked_fixes import fix_for
 from ._once import is_bridge, recorded_in
-from ._stops import is_asked, shortened
+from ._stops import is_asked
 
 
 class TraceBakedValue(Rule):
@@ -101,7 +101,7 @@ class TraceBakedValue(Rule):
             return  # a check of the inputs, which the example has passed
         yield ctx.finding(
             test.node,
-            f"{test.construct.text} on {_of(value)}: `{shortened(ctx, test.node)}`; the trace "
+            f"{test.construct.text} on {_of(value)}: `{ctx.shortened(test.node)}`; the trace "
             "keeps the outcome that the example input had",
             severity=Severity.NOTE if test.guarded else Severity.WARNING,
             region=region,
@@ -167,7 +167,7 @@ REFUSED = "`{code}` cannot be traced: it makes a Python value of a tensor"
 def _message(frozen: Frozen, region: Region, ctx: Context) -> str:
     refused = frozen.outcome == "raises" and frozen.moments[0].frame.tracer != JIT_TRACE
     text = REFUSED if refused else MESSAGES[frozen.freeze]
-    code = shortened(ctx, _shown(frozen, ctx))
+    code = ctx.shortened(_shown(frozen, ctx))
     return text.format(code=code, value=_of(frozen.value))
 
 

@@ -188,7 +188,7 @@ def _codes(test: TruthTest, region: Region) -> tuple[str, ...]:
 
 
 def _message(test: TruthTest, region: Region, ctx: Context) -> str:
-    code = _shortened(ctx.module.code_for_node(test.node))
+    code = ctx.shortened(test.node)
     tested = f"{test.construct.text} on {_subject(test)}: `{code}`"
     if region.kind is RegionKind.TRACE:
         return f"{tested}; the trace keeps the outcome that the example input had"
@@ -208,8 +208,3 @@ def _subject(test: TruthTest) -> str:
         if test.value.read is not None:
             return f"the result of `{test.value.read.operator}`"
     return "the value of a tensor"
-
-
-def _shortened(code: str, limit: int = 60) -> str:
-    text = " ".join(code.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"

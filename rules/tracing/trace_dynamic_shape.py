@@ -1,4 +1,4 @@
-"""trace-dynamic-shape."""
+"""Sizes that depend on data, in code that a tracer follows."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,6 @@ from ._stops import (
     consequence,
     problem_of,
     severity_of,
-    shortened,
 )
 from .isolation.isolate import isolated
 from .shape_fixes.fixes import fix_for
@@ -74,7 +73,7 @@ class TraceDynamicShape(Rule):
         region = breaking_region(operation)
         if region is None or problem_of(operation) is not Problem.DYNAMIC_SHAPE:
             return
-        code = shortened(ctx, operation.node)
+        code = ctx.shortened(operation.node)
         fix, no_fix_reason = fix_for(operation, ctx)
         if fix is None and (fix := isolated(operation, ctx)):
             no_fix_reason = None

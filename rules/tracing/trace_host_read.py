@@ -1,4 +1,4 @@
-"""trace-host-read."""
+"""Values of tensors that Python asks for, in code that a tracer follows."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,6 @@ from ._stops import (
     is_asked,
     problem_of,
     severity_of,
-    shortened,
 )
 from .isolation.isolate import isolated
 from .read_fixes.fixes import fix_for
@@ -90,7 +89,7 @@ class TraceHostRead(Rule):
             return
         if operation.code == DATA_DEPENDENT and is_asked(operation.node, ctx.module):
             return  # a finding of trace-branch
-        code = shortened(ctx, operation.node)
+        code = ctx.shortened(operation.node)
         fix, no_fix_reason = fix_for(operation, ctx)
         if fix is None and (fix := isolated(operation, ctx)):
             no_fix_reason = None

@@ -16,7 +16,6 @@ from ._stops import (
     consequence,
     problem_of,
     severity_of,
-    shortened,
 )
 from .effect_fixes.fixes import fix_for
 
@@ -128,7 +127,7 @@ CHANGES = "gives another value at each call"
 
 def _message(operation: Operation, region: Region, ctx: Context) -> str:
     operator = operation.operator
-    does = f"`{shortened(ctx, operation.node)}` {WORDS.get(operator.effect or '', CHANGES)}"
+    does = f"`{ctx.shortened(operation.node)}` {WORDS.get(operator.effect or '', CHANGES)}"
     if region.kind is not RegionKind.EXPORT or region.fullgraph:
         return f"{does}; {consequence(region)}"
     if operator.varies:

@@ -6,13 +6,14 @@ import libcst as cst
 
 from jitlint.analysis.machine import Machine
 from jitlint.analysis.observations import Call, Freeze, Frozen
-from jitlint.analysis.tree import ancestors_of
+from jitlint.analysis.tree import ancestors_of, nodes_in
 from jitlint.analysis.values import FALSE, External, ExternalInstance, Instance, Value
 from jitlint.finding import Finding, Fix, Safety, Severity
 from jitlint.region import RegionKind
 from jitlint.rule import Context, Rule
 
 from ._modes import Mode, Modes
+from .branch_fixes.emit import TIGHT
 
 TAKERS: dict[str, tuple[str, Severity]] = {
     "torch.jit.trace": ("func", Severity.ERROR),
@@ -164,7 +165,7 @@ def _fix_of_function(frozen: Frozen) -> tuple[Fix | None, str | None]:
     mode = cst.Arg(
         cst.Attribute(cst.Name(owner), cst.Name("training")),
         keyword=cst.Name("training"),
-        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+        equal=TIGHT,
     )
     call = frozen.node.with_changes(args=[*frozen.node.args, mode])
     title = "Follow the mode of the module (in evaluation mode it then does nothing)"
@@ -205,19 +206,13 @@ def _fix(call: Call, argument: cst.BaseExpression, ctx: Context) -> tuple[Fix | 
 
 def _is_used_again(root: cst.CSTNode, line: cst.CSTNode, name: str, ctx: Context) -> bool:
     """Whether a variable is read behind a statement, or in another round of a loop around it."""
-    own = set(_nodes_of(line))
-    nodes = list(_nodes_of(root))
+    own = set(nodes_in(line))
+    nodes = list(nodes_in(root))
     last = max(index for index, node in enumerate(nodes) if node in own)
     later = nodes[last + 1 :]
     for each in ancestors_of(line, ctx.module):
         if isinstance(each, cst.For | cst.While):
-            later += [node for node in _nodes_of(each) if node not in own]
+            later += [node for node in nodes_in(each) if node not in own]
         if each is root:
             break
     return any(isinstance(node, cst.Name) and node.value == name for node in later)
-
-
-def _nodes_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in node.children:
-        yield from _nodes_of(child)

@@ -20,7 +20,6 @@ from ._stops import (
     consequence,
     problem_of,
     severity_of,
-    shortened,
 )
 from .effect_fixes.fixes import fix_for
 
@@ -140,7 +139,7 @@ CALL = "the compiler cannot follow the call `{code}`"
 
 
 def _message(operation: Operation, region: Region, ctx: Context) -> str:
-    code = shortened(ctx, operation.node)
+    code = ctx.shortened(operation.node)
     subject = SUBJECTS.get(operation.use, CALL).format(code=code)
     return f"{subject}; {consequence(region)}"
 

@@ -13,6 +13,8 @@ from .withheld import Withheld
 
 LINE_LENGTH = 88
 INDENT = "    "
+TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+"""The sign between a keyword and its argument."""
 MAX_BROKEN = 4
 
 Expressions = Sequence[cst.BaseExpression]

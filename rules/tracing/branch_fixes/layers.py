@@ -1,10 +1,9 @@
 """Layers of the project that an arm calls, such as those that LayerDrop skips at random."""
 
-from collections.abc import Iterator
-
 import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.tree import found_in
 from jitlint.analysis.values import Choice, Instance, Value
 
 from .flow import code_of
@@ -19,7 +18,7 @@ def check_layers(test: TruthTest, branch: cst.If) -> None:
     is skipped gets zeros where its gradients are None. `torch.where` always draws.
     """
     machine = test.moments[0].frame.machine
-    for call in _calls(branch.body):
+    for call in found_in(branch.body, cst.Call):
         for value in _options(test.value_of(call.func)):
             if isinstance(value, Instance) and machine.is_module(value.cls):
                 code = code_of(call.func)
@@ -28,13 +27,6 @@ def check_layers(test: TruthTest, branch: cst.If) -> None:
                     "again in the backward pass and gives zeros where a layer that is skipped has "
                     f"no gradient: compile the layers (`{code}.compile()`), not what chooses them"
                 )
-
-
-def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    if isinstance(node, cst.Call):
-        yield node
-    for child in node.children:
-        yield from _calls(child)
 
 
 def _options(value: Value) -> tuple[Value, ...]:

@@ -1,6 +1,5 @@
 """Functions of the project that compute and do nothing else: an arm may call them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
@@ -11,6 +10,7 @@ from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.statements import execute
 from jitlint.analysis.tables import Operator, Returns
+from jitlint.analysis.tree import found_in
 from jitlint.analysis.values import (
     External,
     ExternalInstance,
@@ -62,17 +62,10 @@ def require_computed(seen: Observation, node: cst.BaseExpression) -> None:
 
 def makes_its_result(function: FunctionInfo) -> bool:
     """Whether every result is that of an operator, so that no argument is handed back."""
-    returns = list(_returns(function.node.body))
+    returns = list(found_in(function.node.body, cst.Return))
     return bool(returns) and all(
         isinstance(each.value, cst.BinaryOperation | cst.Comparison) for each in returns
     )
-
-
-def _returns(node: cst.CSTNode) -> Iterator[cst.Return]:
-    if isinstance(node, cst.Return):
-        yield node
-    for child in node.children:
-        yield from _returns(child)
 
 
 class _Purity:

@@ -15,7 +15,7 @@ from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Construct, TruthTest
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import contains, parents_of
 from jitlint.analysis.values import Framework, Optional, Tensor
 from jitlint.finding import Fix, Replacement
 from jitlint.region import RegionKind
@@ -88,14 +88,10 @@ def _owner(test: TruthTest) -> cst.CSTNode:
     node = test.owner
     while isinstance(node, cst.Comparison | cst.Call | cst.Arg | cst.BooleanOperation):
         node = parents[node]
-    is_test = isinstance(node, cst.If | cst.IfExp) and _contains(node.test, test.node)
+    is_test = isinstance(node, cst.If | cst.IfExp) and contains(node.test, test.node)
     if isinstance(node, cst.Match) or is_test:
         return node
     raise NotMine
-
-
-def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
-    return node is inner or any(_contains(child, inner) for child in node.children)
 
 
 def _require_tensor(test: TruthTest) -> None:

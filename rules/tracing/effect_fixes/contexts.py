@@ -21,6 +21,7 @@ from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
 from ..branch_fixes.comments import comment_line, comments_in
+from ..branch_fixes.emit import TIGHT
 from ..branch_fixes.flow import code_of
 from ..branch_fixes.withheld import NotMine, Withheld
 
@@ -38,7 +39,7 @@ def device(operation: Operation, ctx: Context) -> Fix:
     replacements: dict[cst.CSTNode, Replacement] = {}
     for call in _calls(statement.body):
         if _takes_device(call, operation, table, made):
-            argument = cst.Arg(device, cst.Name("device"), equal=EQUAL)
+            argument = cst.Arg(device, cst.Name("device"), equal=TIGHT)
             replacements[call] = call.with_changes(args=[*_with_comma(call.args), argument])
     assert isinstance(statement.body, cst.IndentedBlock)
     body = _replaced(statement.body, replacements)
@@ -46,9 +47,6 @@ def device(operation: Operation, ctx: Context) -> Fix:
     new = _after_lines(list(body.body), [*statement.leading_lines, *header])
     title = "Name the device where a tensor is made"
     return Fix(Safety.SAFE, title, {statement: cst.FlattenSentinel(new)})
-
-
-EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 def _with_of(operation: Operation, ctx: Context) -> tuple[cst.With, cst.WithItem]:

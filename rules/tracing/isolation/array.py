@@ -12,13 +12,14 @@ from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import definitions_of, parents_of
+from jitlint.analysis.tree import definitions_of, nodes_in, parents_of
 from jitlint.analysis.values import External
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
+from ..branch_fixes.emit import TIGHT
 from ..branch_fixes.withheld import Withheld
-from .operator import BLANK, EQUAL, Operator, is_schema_type
+from .operator import BLANK, Operator, is_schema_type
 from .whole import check_position, function_around
 
 CONSTRUCTORS = frozenset({"numpy.zeros", "numpy.ones", "numpy.empty"})
@@ -99,12 +100,6 @@ def _with_body(
     return function.with_changes(body=cst.IndentedBlock([*documentation, *statements]))
 
 
-def _descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in node.children:
-        yield from _descendants(child)
-
-
 def _own_statements(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """What belongs to a function, without those that it defines."""
     for child in node.children:
@@ -159,7 +154,7 @@ class _Schema:
                 value = cst.Call(cst.Name("tuple"), [cst.Arg(value)])
             if each in self._params.kwonly_params:
                 keyword = cst.Name(each.name.value)
-                arguments.append(cst.Arg(value, keyword=keyword, equal=EQUAL))
+                arguments.append(cst.Arg(value, keyword=keyword, equal=TIGHT))
             else:
                 arguments.append(cst.Arg(value))
         return cst.Call(cst.Name(function), arguments)
@@ -213,7 +208,7 @@ class _Schema:
 def _check_body(function: cst.FunctionDef, tensors: set[str], ctx: Context) -> None:
     """Raises Withheld where the function may give, or change, more than its array."""
     parents = parents_of(ctx.module)
-    for node in _descendants(function.body):
+    for node in nodes_in(function.body):
         if isinstance(node, FORBIDDEN):
             raise Withheld("the function binds names of others, or yields")
         if not isinstance(node, cst.Name) or node.value not in tensors:
@@ -260,11 +255,11 @@ class _Fake:
 
     def _constructor(self) -> tuple[cst.SimpleStatementLine, cst.Call]:
         """The one assignment of the array: later ones could give it another shape."""
-        if any(map(self._reshapes, _descendants(self._function.body))):
+        if any(map(self._reshapes, nodes_in(self._function.body))):
             raise Withheld(f"`{self._name}` may get another shape in place")
         targets = [
             each
-            for each in _descendants(self._function)
+            for each in nodes_in(self._function)
             if isinstance(
                 each, cst.Assign | cst.AnnAssign | cst.AugAssign | cst.NamedExpr | cst.For
             )
@@ -336,5 +331,5 @@ def _is_plain(statement: cst.CSTNode) -> bool:
     """`rows, columns = shape`, or arithmetic of sizes."""
     match statement:
         case cst.SimpleStatementLine(body=[cst.Assign(value=value)]):
-            return not any(isinstance(each, cst.Call) for each in _descendants(value))
+            return not any(isinstance(each, cst.Call) for each in nodes_in(value))
     return False

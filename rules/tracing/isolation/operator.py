@@ -13,6 +13,7 @@ from jitlint.analysis.values import External, Static, Value
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import Module
 
+from ..branch_fixes.emit import TIGHT
 from ..branch_fixes.withheld import Withheld
 
 SCALARS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.str"})
@@ -23,7 +24,6 @@ LISTS = frozenset(
     }
 )
 NO_SPACE = cst.SimpleWhitespace("")
-EQUAL = cst.AssignEqual(NO_SPACE, NO_SPACE)
 NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
 
@@ -70,7 +70,7 @@ class Operator:
             cst.Arg(
                 cst.Tuple([]),
                 keyword=cst.Name("mutates_args"),
-                equal=EQUAL,
+                equal=TIGHT,
             ),
         ]
         return cst.Decorator(cst.Call(cst.Attribute(library, cst.Name("custom_op")), arguments))
@@ -124,7 +124,7 @@ def _without_annotations(parameters: cst.Parameters) -> cst.Parameters:
 def _equal(default: cst.BaseExpression | None) -> cst.AssignEqual | cst.MaybeSentinel:
     if default is None:
         return cst.MaybeSentinel.DEFAULT
-    return EQUAL
+    return TIGHT
 
 
 def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:

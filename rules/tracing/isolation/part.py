@@ -9,7 +9,7 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import ancestors_of, definitions_of, parents_of
+from jitlint.analysis.tree import ancestors_of, contains, definitions_of, parents_of
 from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
@@ -100,7 +100,7 @@ def _without_rest(
     assert isinstance(node, cst.BaseStatement)
     if not isinstance(node, cst.If) or node.orelse is None or not _raises(node.body):
         return node, ()
-    if not _contains(node.test, seen.node):
+    if not contains(node.test, seen.node):
         return node, ()
     check = node.with_changes(orelse=None)
     if isinstance(node.orelse, cst.If):
@@ -117,10 +117,6 @@ def _raises(suite: cst.BaseSuite) -> bool:
         isinstance(each, cst.SimpleStatementLine) and isinstance(each.body[-1], cst.Raise)
         for each in last
     )
-
-
-def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
-    return node is inner or any(_contains(child, inner) for child in node.children)
 
 
 def _check_flow(place: Place, statement: cst.BaseStatement) -> None:

@@ -13,7 +13,7 @@ from jitlint.rule import Context
 
 from ..branch_fixes.arms import parenthesized
 from ..branch_fixes.dtypes import NOTHING, is_floating
-from ..branch_fixes.emit import conditional_fix
+from ..branch_fixes.emit import TIGHT, conditional_fix
 from ..branch_fixes.profile import Describer
 from ..branch_fixes.withheld import NotMine, Withheld
 from .places import kept
@@ -102,11 +102,10 @@ def _casts(
     conditions: dict[str, None],
 ) -> Iterator[cst.Arg]:
     """The arguments of `.to(…)`: numbers get the default dtype, or int64, or the one asked for."""
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     if "device" in options:
-        yield cst.Arg(options["device"], keyword=cst.Name("device"), equal=equal)
+        yield cst.Arg(options["device"], keyword=cst.Name("device"), equal=TIGHT)
     if "dtype" in options:
-        yield cst.Arg(options["dtype"], keyword=cst.Name("dtype"), equal=equal)
+        yield cst.Arg(options["dtype"], keyword=cst.Name("dtype"), equal=TIGHT)
         return
     categories = {_category(read, describer) for read in reads}
     if len(categories) > 1:
@@ -123,7 +122,7 @@ def _casts(
                 tensor = kept(describer, read.tensor)
                 conditions[f"`{_name(tensor)}` is floating"] = None
             dtype = cst.Call(spelling.of("get_default_dtype"))
-    yield cst.Arg(dtype, keyword=cst.Name("dtype"), equal=equal)
+    yield cst.Arg(dtype, keyword=cst.Name("dtype"), equal=TIGHT)
 
 
 def _category(read: Read, describer: Describer) -> Category:

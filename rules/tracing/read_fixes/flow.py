@@ -15,6 +15,7 @@ from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import External, Framework, Source, Static, Tensor
 
 from ..branch_fixes.arms import parenthesized
+from ..branch_fixes.emit import TIGHT
 from ..branch_fixes.profile import Describer
 from ..branch_fixes.withheld import Withheld
 from ..shape_fixes import indexing
@@ -354,6 +355,5 @@ def _only_argument(new: cst.BaseExpression) -> cst.BaseExpression:
 
 def _clamped(new: cst.Call, position: int, bound: str) -> cst.BaseExpression:
     number, limit = new.args[position].value, new.args[1 - position].value
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    argument = cst.Arg(limit, keyword=cst.Name(bound), equal=equal)
+    argument = cst.Arg(limit, keyword=cst.Name(bound), equal=TIGHT)
     return cst.Call(cst.Attribute(parenthesized(number), cst.Name("clamp")), [argument])

@@ -8,6 +8,7 @@ import libcst as cst
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
+from jitlint.analysis.tree import found_in
 from jitlint.analysis.values import Function
 from jitlint.finding import Fix
 from jitlint.rule import Context
@@ -78,7 +79,7 @@ class _Removal:
         """A mean, say, was taken of a floating tensor."""
         found: set[str] = set()
         for read in self.flow.reads:
-            for call in _calls(read.tensor):
+            for call in found_in(read.tensor, cst.Call):
                 found |= floating_in(self.describer, call)
         return Proven(frozenset(), frozenset(found))
 
@@ -198,7 +199,7 @@ class _Removal:
         function = scope.function_of(self.describer.at, self.describer.module)
         if function is None or writes_in_place(function):
             return True
-        return any(self._is_foreign(call) for call in _calls(function))
+        return any(self._is_foreign(call) for call in found_in(function, cst.Call))
 
     def _is_foreign(self, call: cst.Call) -> bool:
         value = self.operation.value_of(call.func)
@@ -210,10 +211,3 @@ class _Removal:
 
 def _receiver(call: cst.Call) -> cst.BaseExpression:
     return cst.ensure_type(call.func, cst.Attribute).value
-
-
-def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    if isinstance(node, cst.Call):
-        yield node
-    for child in node.children:
-        yield from _calls(child)

@@ -12,13 +12,12 @@ from jitlint.analysis.values import Sequence, Static, Tuple
 from jitlint.finding import Fix
 from jitlint.rule import Context
 
-from ..branch_fixes.emit import conditional_fix
+from ..branch_fixes.emit import TIGHT, conditional_fix
 from ..branch_fixes.profile import Describer
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..read_fixes.places import kept, operator_at, value_at
 
 NAMES = frozenset({"bincount", "repeat_interleave"})
-NO_SPACE = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 def counted(operation: Operation, ctx: Context) -> Fix:
@@ -65,7 +64,7 @@ def _with_dtype(new: cst.BaseExpression, spelling: Spelling) -> cst.BaseExpressi
     """`torch.ones_like(x, dtype=torch.long)`"""
     outer = cst.ensure_type(new, cst.Call)
     ones = cst.ensure_type(outer.args[2].value, cst.Call)
-    dtype = cst.Arg(spelling.of("long"), keyword=cst.Name("dtype"), equal=NO_SPACE)
+    dtype = cst.Arg(spelling.of("long"), keyword=cst.Name("dtype"), equal=TIGHT)
     ones = ones.with_changes(args=[*ones.args, dtype])
     return outer.with_changes(args=[*outer.args[:2], outer.args[2].with_changes(value=ones)])
 
@@ -85,7 +84,7 @@ def repeated(operation: Operation, ctx: Context) -> Fix:
             "the length is the sum of the repeats: give it as `output_size=` where Python knows it"
         )
     total = cst.Call(cst.Name("sum"), [cst.Arg(counts)])
-    size = cst.Arg(total, keyword=cst.Name("output_size"), equal=NO_SPACE)
+    size = cst.Arg(total, keyword=cst.Name("output_size"), equal=TIGHT)
     new = call.with_changes(args=with_argument(call.args, size))
     return conditional_fix("Give `output_size=`", [], {call: new})
 

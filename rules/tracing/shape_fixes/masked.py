@@ -9,7 +9,7 @@ from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Operation
-from jitlint.analysis.tree import ancestors_of, parents_of
+from jitlint.analysis.tree import ancestors_of, contains, parents_of
 from jitlint.analysis.values import Static
 from jitlint.finding import Fix, Replacement
 from jitlint.rule import Context
@@ -17,7 +17,7 @@ from jitlint.rule import Context
 from ..branch_fixes.arms import bare, parenthesized
 from ..branch_fixes.dtypes import NOTHING
 from ..branch_fixes.effects import writes_in_place
-from ..branch_fixes.emit import INDENT, LINE_LENGTH, Writer, conditional_fix
+from ..branch_fixes.emit import INDENT, LINE_LENGTH, TIGHT, Writer, conditional_fix
 from ..branch_fixes.profile import Describer, Profile
 from ..branch_fixes.uses import VALUES, use_of
 from ..branch_fixes.withheld import NotMine, Withheld
@@ -98,7 +98,7 @@ class _Masking:
             replacements = {
                 node: new
                 for node, new in replacements.items()
-                if node is store.statement or not _contains(store.statement, node)
+                if node is store.statement or not contains(store.statement, node)
             }
         if self.unlike and not self.by_rows:
             mask = self._code(self.selections.mask)
@@ -442,7 +442,7 @@ def _reads_before(
     for read in scope.reads(function):
         if read.value == name and not _is_masked(read, describer):
             found.append(read)
-        if _contains(place, read):
+        if contains(place, read):
             last = len(found)
     return found[:last]
 
@@ -463,15 +463,10 @@ def _with_sum(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:
             else each.with_changes(value=cst.SimpleString('"sum"'))
             for each in arguments
         ]
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    new = cst.Arg(cst.SimpleString('"sum"'), keyword=cst.Name("reduction"), equal=equal)
+    new = cst.Arg(cst.SimpleString('"sum"'), keyword=cst.Name("reduction"), equal=TIGHT)
     return with_argument(arguments, new)
 
 
 def _receiver(new: cst.BaseExpression) -> cst.BaseExpression:
     call = cst.ensure_type(new, cst.Call)
     return cst.ensure_type(call.func, cst.Attribute).value
-
-
-def _contains(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
-    return node is inner or any(_contains(child, inner) for child in node.children)
