@@ -418,7 +418,12 @@ def test_code_in_a_region_is_reported(name, tmp_path):
 @pytest.mark.parametrize("name", NOT_REACHED)
 def test_code_outside_of_regions_is_not(name, tmp_path):
     found = check(tmp_path, {"mod.py": NOT_REACHED[name]})
-    assert [each for each in found if each.severity is not Severity.NOTE] == []
+    assert [each for each in found if not is_word_of_a_cut_off(each)] == []
+
+
+def is_word_of_a_cut_off(found: Diagnostic) -> bool:
+    """The note that a call of what is hidden from the compiler ends the graph."""
+    return found.severity is Severity.NOTE and found.rule == "trace-unsupported-call"
 
 
 def test_regions_spread_through_packages_and_keep_their_chain(tmp_path):
