@@ -14,7 +14,7 @@ from . import _graph_branches as in_graph
 from ._graph_fixes import fix_of_test
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
-from .isolation.isolate import isolated
+from .isolation.isolate import or_isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
 
@@ -105,11 +105,8 @@ class TraceBranch(Rule):
         if region is None:
             return
         reason = in_graph.REASONS.get(region.kind)
-        fix, no_fix_reason = (
-            fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
-        )
-        if fix is None and (fix := isolated(test, ctx)):
-            no_fix_reason = None
+        found = fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
+        fix, no_fix_reason = or_isolated(found, test, ctx)
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),

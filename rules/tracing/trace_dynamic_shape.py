@@ -15,7 +15,7 @@ from ._stops import (
     problem_of,
     severity_of,
 )
-from .isolation.isolate import isolated
+from .isolation.isolate import or_isolated
 from .shape_fixes.fixes import fix_for
 
 
@@ -74,9 +74,7 @@ class TraceDynamicShape(Rule):
         if region is None or problem_of(operation) is not Problem.DYNAMIC_SHAPE:
             return
         code = ctx.shortened(operation.node)
-        fix, no_fix_reason = fix_for(operation, ctx)
-        if fix is None and (fix := isolated(operation, ctx)):
-            no_fix_reason = None
+        fix, no_fix_reason = or_isolated(fix_for(operation, ctx), operation, ctx)
         yield ctx.finding(
             operation.node,
             f"{_problem(operation, code)}; {consequence(region)}",

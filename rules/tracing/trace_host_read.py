@@ -18,7 +18,7 @@ from ._stops import (
     problem_of,
     severity_of,
 )
-from .isolation.isolate import isolated
+from .isolation.isolate import or_isolated
 from .read_fixes.fixes import fix_for
 
 
@@ -90,9 +90,7 @@ class TraceHostRead(Rule):
         if operation.code == DATA_DEPENDENT and is_asked(operation.node, ctx.module):
             return  # a finding of trace-branch
         code = ctx.shortened(operation.node)
-        fix, no_fix_reason = fix_for(operation, ctx)
-        if fix is None and (fix := isolated(operation, ctx)):
-            no_fix_reason = None
+        fix, no_fix_reason = or_isolated(fix_for(operation, ctx), operation, ctx)
         yield ctx.finding(
             operation.node,
             f"{_problem(operation, code)}; {consequence(region)}",

@@ -39,5 +39,13 @@ def isolated(seen: Observation, ctx: Context) -> Fix | None:
     return None
 
 
+def or_isolated(
+    found: tuple[Fix | None, str | None], seen: Observation, ctx: Context
+) -> tuple[Fix | None, str | None]:
+    """A fix or the reason for none, and instead of a reason the operator, if there can be one."""
+    fix = found[0] or isolated(seen, ctx)
+    return (fix, None) if fix is not None else found
+
+
 def _is_older(target: Version | None) -> bool:
     return target is not None and target < Version(FIRST_MEASURED)
