@@ -30,7 +30,6 @@ from jitlint.analysis.values import (
     Instance,
     Kernel,
     Optional,
-    Origin,
     Read,
     Sequence,
     Shape,
@@ -153,7 +152,7 @@ def _is_training(node: cst.BaseExpression) -> bool:
 # -- leaves --------------------------------------------------------------------------------
 
 
-CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE}
+CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE, "__debug__": TRUE}
 
 
 def _name(frame: Frame, node: cst.Name) -> Value:
@@ -282,7 +281,7 @@ def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
     value = evaluate(frame, node.expression)
     if isinstance(value, Static) and is_constant(value):
         return _negated(node.operator, value)
-    return replace(value, origin=Origin.COMPUTED) if is_tensor(value) else value
+    return replace(value, origin=value.derived) if is_tensor(value) else value
 
 
 def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
@@ -604,7 +603,7 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
     if tensor.rank == 1 and len(index) == 1:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
-    return replace(tensor, rank=rank, origin=Origin.COMPUTED)
+    return replace(tensor, rank=rank, origin=tensor.derived)
 
 
 def _item_shape(

@@ -45,7 +45,8 @@ class Operator:
     parameter is true; `items` is the number of tensors where that is fixed, and `structure`
     the kind of each where they are not all tensors (`torch.nn.LSTM`). `dtype` is
     "same" (as the first tensor, except `from_bool`), "float" (floating for integers too),
-    or a dtype's name; see `result_dtype`.
+    or a dtype's name; see `result_dtype`. `created` is the dtype of what is made of numbers
+    alone, or "numbers": it is theirs.
     `reduces`: without a dimension the result has rank 0; `broadcasts`: but with a second
     tensor it does not reduce (`torch.max`). `one_argument` is what it does instead when it
     is given nothing but its first argument (`torch.where`). `elementwise`: the shape is the
@@ -79,6 +80,7 @@ class Operator:
     with_flags: Mapping[str, Returns] = field(default_factory=dict)
     is_bool: bool = False
     dtype: str | None = None
+    created: str | None = None
     reduces: bool = False
     broadcasts: bool = False
     elementwise: bool = False

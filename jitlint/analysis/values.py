@@ -57,6 +57,9 @@ class Origin(enum.Enum):
     GIVEN = "given"
     """An input, a parameter or a buffer."""
     COMPUTED = "computed"
+    CONSTANT = "constant"
+    """A literal of one number, or what is computed of such alone: the compiler knows the number
+    (in default mode it stops where that is read, all the same)."""
 
 
 class Framework(enum.Enum):
@@ -190,6 +193,11 @@ class Tensor(Value):
     device: str | None = None
     shape: Shape | None = None
     origin: Origin = Origin.COMPUTED
+
+    @property
+    def derived(self) -> Origin:
+        """The origin of what is computed of this tensor alone."""
+        return self.origin if self.origin is Origin.CONSTANT else Origin.COMPUTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -599,7 +607,7 @@ def element_of(value: Value) -> Value:
         case Tensor():
             rank = 0 if value.rank == 1 else None
             shape = _element_shape(value.shape)
-            return replace(value, rank=rank, shape=shape, origin=Origin.COMPUTED)
+            return replace(value, rank=rank, shape=shape, origin=value.derived)
         case StaticShape(shape):
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
