@@ -507,7 +507,7 @@ def _result_of_external(
             return number
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
-        return _of_literal(result, operator, arguments.first)
+        return _of_literal(frame, result, operator, arguments.first)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -545,15 +545,15 @@ def _number_of(arguments: Arguments) -> Static | None:
     return Static(source=source, read=read)
 
 
-def _of_literal(tensor: Tensor, operator: Operator, data: Value) -> Tensor:
-    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+def _of_literal(frame: Frame, tensor: Tensor, operator: Operator, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one, a graph knows it."""
     shape = shapes.shape_of_literal(data)
     if shape is None or shape.more:
         return tensor
     dtype, numbers = tensor.dtype, list(leaves_of([data]))
     if operator.created == "numbers":
         dtype = dtype or _common_dtype(numbers)
-        is_constant = len(numbers) == 1 and not is_of_data(numbers[0])
+        is_constant = len(numbers) == 1 and not is_of_data(numbers[0]) and frame.region is not None
         tensor = replace(tensor, origin=Origin.CONSTANT) if is_constant else tensor
     rank = len(shape.dims)
     is_bool = None if dtype is None else dtype == "bool"

@@ -283,7 +283,7 @@ def _is_asked(value: Value, row: Operator) -> bool:
     match value:
         case Tensor(maybe=True):
             return False
-        case Tensor(origin=Origin.GIVEN):
+        case Tensor(origin=Origin.GIVEN | Origin.CONSTANT):
             return row.given
         case Tensor(origin=origin):
             return origin is Origin.COMPUTED

@@ -58,7 +58,7 @@ class Origin(enum.Enum):
     """An input, a parameter or a buffer."""
     COMPUTED = "computed"
     CONSTANT = "constant"
-    """A literal of one number, or what is computed of such alone: the compiler knows the number
+    """A literal of one number in a region, or what is computed of such: the compiler knows it
     (in default mode it stops where that is read, all the same)."""
 
 
