@@ -83,6 +83,11 @@ class Arguments:
     def first(self) -> Value:
         return self.positional[0] if self.positional else UNKNOWN
 
+    def constant(self, position: int, name: str) -> Any:
+        """The constant that is given; None where it is not known, or left out."""
+        value = self.get(position, name)
+        return value.const if value is not None and is_constant(value) else None
+
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
 
@@ -418,7 +423,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
-        result = freezing.by_function(frame, name, arguments.all(), result, node)
+        result = freezing.by_function(frame, name, arguments, result, node)
     return _read_by(result, node)
 
 
@@ -492,7 +497,8 @@ def _result_of_external(
         return ExternalInstance(generator)
     table = frame.machine.table_of(name)
     if name in MODULE_CONTAINERS or table.module(name) is not None:
-        return ExternalInstance(name, _children(arguments))
+        by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
+        return ExternalInstance(name, _children(arguments), by_mode=by_mode)
     operator = table.function(name)
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
@@ -946,7 +952,7 @@ def _module_method(
             return _call_module(frame, receiver, arguments, node)
         case "append":
             children = (*receiver.children, *_children(arguments))
-            _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            _rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)

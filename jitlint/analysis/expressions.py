@@ -191,7 +191,7 @@ def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             value = evaluate(frame, part.expression)
-            if is_tensor(value):
+            if is_tensor(value) and value.framework is not Framework.NUMPY:
                 row = frame.machine.torch.construct("format_tensor")
                 frame.observe_number(part.expression, row, value, Use.FORMAT)
     return STATIC

@@ -296,6 +296,21 @@ class Table:
         found = self._data.get("training_by_default", {}).get(function)
         return None if found is None else int(found)
 
+    def depends_on_mode(self, maker: str, given: "Callable[[int, str], Any]") -> bool:
+        """Whether a module computes something else in training mode; `given` tells the
+        constant of a parameter by position and name, None where there is none."""
+        if self.is_switched_off(maker, given):
+            return False
+        return self.lists("mode_dependent", maker) or any(self._switches(maker, given))
+
+    def is_switched_off(self, maker: str, given: "Callable[[int, str], Any]") -> bool:
+        """Whether the mode makes no difference for what is given, as in `Dropout(p=0)`."""
+        return any(value is not None and not value for value in self._switches(maker, given))
+
+    def _switches(self, maker: str, given: "Callable[[int, str], Any]") -> list[Any]:
+        positions = self._data.get("mode_switches", {}).get(maker, {})
+        return [given(position, name) for name, position in positions.items()]
+
     def outcome(self, section: str, name: str, tracer: str) -> str | None:
         """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""
         found = self._data.get(section, {}).get(name, {}).get(tracer)

@@ -301,12 +301,14 @@ class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
-    a hook was registered on it, if one was.
+    a hook was registered on it, if one was. `by_mode`: in training mode it computes something
+    else than in evaluation mode.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
+    by_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

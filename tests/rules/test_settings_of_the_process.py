@@ -63,9 +63,7 @@ def test_so_is_what_is_called_there(tmp_path: Path):
     assert severity(tmp_path, body) is Severity.NOTE
 
 
-@pytest.mark.parametrize(
-    "test", ["FIXED", "is_on()", "NEW_TORCH", "HAS_CUDA", "x.shape[0] > 1"]
-)
+@pytest.mark.parametrize("test", ["FIXED", "is_on()", "NEW_TORCH", "HAS_CUDA", "x.shape[0] > 1"])
 def test_other_tests_decide_nothing_for_the_process(test: str, tmp_path: Path):
     assert severity(tmp_path, f"if {test}:\n    print('on')\n") is Severity.WARNING
 
