@@ -26,6 +26,7 @@ from jitlint.analysis.values import (
     Class,
     Dict,
     ExternalInstance,
+    Framework,
     Function,
     Instance,
     Kernel,
