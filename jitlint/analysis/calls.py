@@ -417,6 +417,8 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     _observe_numbers(frame, name, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
+    if name in CONVERSIONS and isinstance(arguments.first, Static):
+        frame.observe_number(node, _captured_conversion(frame, name), arguments.first)
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
@@ -472,6 +474,12 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     return operator
 
 
+def _captured_conversion(frame: Frame, name: str) -> Operator | None:
+    """The row of a conversion that a symbol goes through, unless it is refused."""
+    row = frame.machine.torch.method(CONVERSIONS[name])
+    return row if row is not None and row.captured else None
+
+
 CONVERSIONS = {f"builtins.{name}": f"__{name}__" for name in ("bool", "int", "float", "complex")}
 """The special methods by which builtins read a tensor."""
 
@@ -500,6 +508,8 @@ def _result_of_external(
         by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
         return ExternalInstance(name, _children(arguments), by_mode=by_mode)
     operator = table.function(name)
+    if name.startswith("numpy.") and frame.runs_python and not _has_tensors(arguments):
+        return UNKNOWN
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
@@ -517,6 +527,10 @@ def _result_of_external(
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
+
+
+def _has_tensors(arguments: Arguments) -> bool:
+    return any(isinstance(value, Tensor) for value in leaves_of(arguments.all()))
 
 
 LIMITS = frozenset({"torch.finfo", "torch.iinfo"})

@@ -24,7 +24,7 @@ FIELDS = {
 FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
-        *("some", "exported", "given", "computes", "source"),
+        *("some", "exported", "refused", "given", "computes", "source"),
     }
 )
 EXTRACTED = pytest.mark.parametrize("release", ["2.13"])
