@@ -129,6 +129,36 @@ def in_other_mode(base: Given) -> Given:
     return replace(base, label=label, fresh=True, flipped=True)
 
 
+def variants(base: Given) -> list[Given]:
+    """Other types and ranks than those of arguments that were made up, which code that says
+    nothing of them may take as well."""
+    casts = {
+        "integers": lambda tensor: (tensor * 4).nan_to_num().long(),
+        "half precision": torch.Tensor.half,
+        "truth values": lambda tensor: tensor > 0,
+    }
+    found = [(f"of {label}", _floats(base.template, cast)) for label, cast in casts.items()]
+    masks = {tensor.shape for tensor in _tensors(base.template) if tensor.dtype == torch.bool}
+    if any(tensor.shape in masks for tensor in _float_tensors(base.template)):
+        found.append(("with masks of rows", _masked_by_row(base.template, masks)))
+    if not _float_tensors(base.template):
+        found = []
+    changed = [
+        Given(f"{base.label} {label}", template, base.seed, fresh=True) for label, template in found
+    ]
+    return changed + requiring_grad(base)
+
+
+def _masked_by_row(template: Arguments, masks: set[torch.Size]) -> Arguments:
+    """What had the shape of a mask has one dimension more."""
+
+    def widened(tensor: torch.Tensor) -> torch.Tensor:
+        is_masked = tensor.shape in masks
+        return torch.stack([tensor, tensor * 2, tensor - 1], dim=-1) if is_masked else tensor
+
+    return _floats(template, widened)
+
+
 def of_integers(base: Given) -> list[Given]:
     """On which a number shows whether it is an int or a float."""
     if not _float_tensors(base.template):
@@ -147,7 +177,11 @@ def requiring_grad(base: Given) -> list[Given]:
 
 
 def _values(template: Arguments) -> Iterator[tuple[str, Arguments]]:
-    """Every floating-point tensor filled with one edge value, then one tensor at a time."""
+    """Every mask, and every floating-point tensor, filled with one edge value; then one tensor
+    at a time."""
+    if any(map(_is_mask, _tensors(template))):
+        yield "an all-True mask", _mapped(template, torch.ones_like, _is_mask)
+        yield "an all-False mask", _mapped(template, torch.zeros_like, _is_mask)
     count = len(_float_tensors(template))
     if count == 0:
         return
@@ -258,6 +292,10 @@ def _mapped(
 
     mapped: Arguments = pytree.tree_map(apply, template)
     return mapped
+
+
+def _is_mask(tensor: torch.Tensor) -> bool:
+    return tensor.dtype == torch.bool and tensor.ndim > 0
 
 
 def _is_differentiable(tensor: torch.Tensor) -> bool:
