@@ -907,6 +907,9 @@ def _inherited_method(
     _observe_method(frame, classes, receiver, name, arguments, node)
     if machine.torch.hooked(name) is not None and machine.is_module(receiver.cls):
         machine.hooks[receiver.cls] = name
+    is_switch = name == "train" and arguments.constant(0, "mode") in (None, True)
+    if is_switch and frame.region is None and isinstance(node, cst.Call):
+        machine.changes.note_mode(receiver.cls, node.func, frame)
     match name:
         case "register_buffer" | "register_parameter" | "add_state":
             machine.register(receiver, arguments)

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 LARGE, TINY = 1e30, 1e-30
+MOST_WIDENED = 3
 
 
 class InputError(Exception):
@@ -132,31 +133,32 @@ def in_other_mode(base: Given) -> Given:
 def variants(base: Given) -> list[Given]:
     """Other types and ranks than those of arguments that were made up, which code that says
     nothing of them may take as well."""
+    if not _float_tensors(base.template):
+        return []
     casts = {
         "integers": lambda tensor: (tensor * 4).nan_to_num().long(),
         "half precision": torch.Tensor.half,
         "truth values": lambda tensor: tensor > 0,
     }
     found = [(f"of {label}", _floats(base.template, cast)) for label, cast in casts.items()]
-    masks = {tensor.shape for tensor in _tensors(base.template) if tensor.dtype == torch.bool}
-    if any(tensor.shape in masks for tensor in _float_tensors(base.template)):
-        found.append(("with masks of rows", _masked_by_row(base.template, masks)))
-    if not _float_tensors(base.template):
-        found = []
+    found += _wider(base.template)
     changed = [
         Given(f"{base.label} {label}", template, base.seed, fresh=True) for label, template in found
     ]
     return changed + requiring_grad(base)
 
 
-def _masked_by_row(template: Arguments, masks: set[torch.Size]) -> Arguments:
-    """What had the shape of a mask has one dimension more."""
+def _wider(template: Arguments) -> Iterator[tuple[str, Arguments]]:
+    """One of several tensors of a shape has a dimension more: a mask is then one of rows."""
+    shapes = [tensor.shape for tensor in _tensors(template)]
+    for position, tensor in enumerate(_float_tensors(template)[:MOST_WIDENED]):
+        if tensor.ndim and shapes.count(tensor.shape) > 1:
+            label = f"with a dimension more in float tensor {position}"
+            yield label, _floats(template, _widened, position)
 
-    def widened(tensor: torch.Tensor) -> torch.Tensor:
-        is_masked = tensor.shape in masks
-        return torch.stack([tensor, tensor * 2, tensor - 1], dim=-1) if is_masked else tensor
 
-    return _floats(template, widened)
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.stack([tensor, tensor * 2, tensor - 1], dim=-1)
 
 
 def of_integers(base: Given) -> list[Given]:
