@@ -133,6 +133,9 @@ WRONG = {
     "other numbers": edited(HOST, "total(x)", "total(x.abs().cpu().numpy())"),
     "another size": step("x", "x.reshape(-1, 2)", "x.reshape(2, 2)"),
     "masks of rows": step("x, m", "x[m].mean()", "torch.where(m, x, 0).sum() / m.sum()"),
+    "masks of rows that are floats": step(
+        "x, m", "x[m.bool()].mean()", "torch.where(m.bool(), x, 0).sum() / m.bool().sum()"
+    ),
     "an empty selection": step("x, m", "x[m].max()", "torch.where(m, x, -torch.inf).max()"),
     "integers": step("x", "x * float(x.sum())", "x * x.sum().detach()"),
     "integers in arms": step(
