@@ -65,7 +65,8 @@ class TraceSideEffect(Rule):
     operator that prints was compared with `print` on the eager, aot_eager and inductor
     backends, in both modes, for several shapes, with and without gradients.
     `torch.seed()`, an object of `random.Random`, and changes of lists, dicts, globals and
-    attributes do not break a graph.
+    attributes do not break a graph. Behind a flag that a module reads from the environment, or
+    another setting of the process that is not known here, all this is a note.
 
     ## References
     - https://docs.pytorch.org/docs/main/compile/programming_model.common_graph_breaks.html
