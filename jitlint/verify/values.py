@@ -28,6 +28,7 @@ _TOLERANCES = {
     torch.complex64: (1.3e-6, 1e-5),
     torch.complex128: (1e-7, 1e-7),
 }
+_SCALARS = (int, float, complex, str, bytes)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _GRAD_FN = re.compile(r"grad_fn=<\w+>")
 
@@ -190,6 +191,7 @@ def _is_plain_object(value: object) -> bool:
         hasattr(value, "__dict__")
         and kind.__module__.partition(".")[0] not in ("torch", "numpy", "builtins", "functools")
         and not isinstance(value, (type, enum.Enum, torch.Tensor, torch.nn.Module, BaseException))
+        and not isinstance(value, _SCALARS)
         and not callable(value)
     )
 
@@ -202,7 +204,7 @@ def _flatten(value: object, path: str, above: set[int]) -> Iterator[tuple[str, L
 def _leaf(item: object) -> Leaf:
     if isinstance(item, torch.Tensor):
         return snapshot(item)
-    if isinstance(item, (bool, int, float, complex, str, bytes, type(None), Kind, Opaque)):
+    if type(item) in (bool, int, float, complex, str, bytes, type(None), Kind, Opaque):
         return item
     if isinstance(item, (enum.Enum, type)):
         return f"{type(item).__name__} {item}"
@@ -212,6 +214,9 @@ def _leaf(item: object) -> Leaf:
         )
     if type(item).__module__ == "numpy":
         return item.copy() if hasattr(item, "copy") else item
+    if isinstance(item, _SCALARS):
+        # Of a class of the user's: what is compared elsewhere must not need his module.
+        return stable_text(f"{type(item).__name__} {item!r}")
     return Opaque(f"{type(item).__module__}.{type(item).__qualname__}")
 
 
