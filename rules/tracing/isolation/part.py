@@ -17,7 +17,7 @@ from jitlint.rule import Context
 from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, check_number, is_schema_type
+from .operator import Operator, check_number, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
@@ -256,8 +256,10 @@ class Arguments:
             kind = "int" if value.source is Source.SHAPE else TYPES.get(type(value.const))
             if kind is not None:
                 return cst.Name(kind)
-        if declared is not None and is_schema_type(declared, self.seen):
-            return declared
+        if declared is not None:
+            declared = in_schema(declared, self.seen)
+            if is_schema_type(declared, self.seen):
+                return declared
         code = self.seen.module.tree.code_for_node(node)
         raise Withheld(f"the type of `{code}` is not known, which an operator has to declare")
 
