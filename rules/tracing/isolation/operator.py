@@ -164,7 +164,9 @@ class _Choices(cst.CSTTransformer):
 
 def in_schema(annotation: cst.BaseExpression, seen: Observation) -> cst.BaseExpression:
     """`str` for `Literal["mean", "sum"]`, of which no schema can tell more."""
-    return cst.ensure_type(annotation.visit(_Choices(seen)), cst.BaseExpression)
+    new = annotation.visit(_Choices(seen))
+    assert isinstance(new, cst.BaseExpression)
+    return new
 
 
 def check_number(name: cst.Name, annotation: cst.BaseExpression, seen: Observation) -> None:
