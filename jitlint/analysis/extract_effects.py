@@ -224,14 +224,19 @@ def _written_call(name: str) -> Outcome:
     return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
 
 
-PATCHED = ("logging.Logger",)
-"""Classes to which libraries add methods of their own."""
+PATCHED = {"logging.Logger": "output"}
+"""Classes to which libraries add methods of their own, and what these do: what all methods of
+the class do that take a text."""
 
 
 def added_methods() -> dict[str, dict[str, Any]]:
     """Entries "<class>.*" of the section `standard`: a call of a method that was added."""
     found = dict(in_processes(_call_of_added, PATCHED))
-    return {f"{name}.*": _entry(outcome) for name, outcome in found.items() if outcome.identifier}
+    return {
+        f"{name}.*": _entry(outcome) | {"effect": PATCHED[name]}
+        for name, outcome in found.items()
+        if outcome.identifier
+    }
 
 
 def _call_of_added(name: str) -> Outcome:

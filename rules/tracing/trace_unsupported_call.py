@@ -65,9 +65,12 @@ class TraceUnsupportedCall(Rule):
     `with torch.device(d):` by the argument `device=d` where every call in the block is known;
     an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`
     (not where what entering gives is used: Dynamo binds None in `with torch.autocast(…) as n`).
-    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
-    Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
-    True` does, and no operation in a graph means the same.
+    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf; and
+    `t.requires_grad = True` of a new tensor, which is left to Python by `if not
+    torch.compiler.is_compiling()`: right if what is computed from `t` requires grad without it,
+    as behind a layer with parameters. Withheld in all other cases:
+    `t.detach().requires_grad_()` breaks as `t.requires_grad = True` does, and no operation in a
+    graph means the same.
 
     ## Measured
     torch 2.13.0: each public function, method, context manager and attribute of the standard

@@ -512,6 +512,14 @@ def test_entry_points_name_what_users_compile(entry_points, expected, tmp_path):
     assert places(found) == expected
 
 
+def test_a_private_function_with_a_public_name_is_an_entry(tmp_path):
+    files = {
+        **LIBRARY,
+        "lib/__init__.py": "from lib.ops import _private as public, _other\nfrom torch import _C as c",
+    }
+    assert places(check(tmp_path, files, entry_points=("lib:*",))) == {("ops.py", 4), ("ops.py", 8)}
+
+
 def test_fullgraph_turns_a_warning_into_an_error(tmp_path):
     found = check(tmp_path, {"mod.py": REACHED["decorator with options"]})
     assert [each.severity.value for each in found] == ["error"]
