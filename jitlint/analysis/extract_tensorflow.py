@@ -17,7 +17,7 @@ TABLES = Path(__file__).with_name("tables")
 SCHEMA = 1
 ROOTS = ("tensorflow", "keras")
 MEASURED = {
-    "keras": {"activations", "layers", "ops", "random"},
+    "keras": {"activations", "layers", "models", "ops", "random"},
     "tensorflow": {
         *("audio", "bitwise", "image", "io", "keras", "linalg", "math", "nest", "nn"),
         *("quantization", "ragged", "random", "signal", "sparse", "strings"),
