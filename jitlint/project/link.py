@@ -89,9 +89,12 @@ def creates_regions(module: Module) -> bool:
         return True
     if "compile" not in facts.methods:
         return False
-    return b"jit_compile" in module.source or any(m.startswith("torch.nn") for m in facts.mentions)
+    is_asked = b"jit_compile" in module.source  # of a model that may come from another file
+    return is_asked or any(name.startswith(COMPILABLE) for name in facts.mentions)
 
 
+COMPILABLE = ("torch.nn", "keras.", "tensorflow.keras.")
+"""Packages with classes whose objects have a method `compile`."""
 PIPELINES = ("tensorflow.data.",)
 """Functions that these are given run in a graph."""
 
