@@ -146,7 +146,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
-                datasets.passed_to_pinned(frame, arguments, node)
+                datasets.passed_to_static(frame, arguments.all(), node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
@@ -158,7 +158,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
         case Pinned(target):
-            datasets.passed_to_pinned(frame, arguments, node)
+            datasets.passed_to_static(frame, arguments.all(), node)
             return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
@@ -217,6 +217,8 @@ def _observe_graph_call(
     )
     call.see(tuple(arguments.positional), arguments.keywords)
     call.reached(None, frame.moment())
+    if kind is RegionKind.XLA:
+        datasets.passed_to_static(frame, arguments.all(), node)
 
 
 def _observe_hidden(
@@ -618,7 +620,7 @@ def call_method(
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, arguments, node)
+        datasets.trained_on(frame, receiver, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
@@ -889,6 +891,10 @@ def _compiled_by_keras(
     options = {name: value for name, value in given.items() if value is not None}
     if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
         frame.machine.eager_models.add(model.cls)
+    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
+        _rebind(frame, node, replace(model, is_fused=True))
+    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
+        frame.machine.fused_models.add(model.cls)
     frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([model], options), node)
     return NONE
 

@@ -130,6 +130,7 @@ class Machine:
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
         self.symbolic_calls: dict[tuple[Module, FunctionInfo | None], list[Value]] = {}
         self.eager_models: set[ClassInfo] = set()
+        self.fused_models: set[ClassInfo] = set()
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()

@@ -12,6 +12,7 @@ from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     NONE,
     UNKNOWN,
+    Batch,
     External,
     Framework,
     Loss,
@@ -84,6 +85,9 @@ def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
         return lost
     if operator.elementwise and len(tensors) == 1:
         return tensors[0]
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if operator.elementwise and isinstance(first, Batch):
+        return Shape((Size.OPEN,), more=True, ragged=first.loader)
     return None
 
 
