@@ -32,7 +32,6 @@ from ._growing import growing_assignments
 from ._shape_fixes import fix_of_call, fix_of_discarded, fix_of_loss, fix_of_size_use
 from ._varying import differs, varying_argument
 
-
 RAGGED = {
     LOADER: (
         "`torch.compile(dynamic=False)`",
@@ -136,12 +135,12 @@ class ShapePin(Rule):
             return  # XLA refuses the call itself
         need = ctx.shortened(lost.needed_by[0])
         if lost.loss.operator in RAGGED:
-            compiler, reason = RAGGED[lost.loss.operator]
+            compiler, choice = RAGGED[lost.loss.operator]
             yield ctx.finding(
                 lost.node,
                 f"the last batch is smaller, for which {compiler} compiles `{need}` again",
                 severity=Severity.WARNING,
-                no_fix_reason=reason,
+                no_fix_reason=choice,
             )
             return
         fix, reason = fix_of_loss(lost)
