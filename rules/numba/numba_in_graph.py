@@ -6,13 +6,12 @@ import libcst as cst
 
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import Kernel, Source, Static, Value
-from jitlint.finding import Finding, Fix, Severity
+from jitlint.finding import Finding, Fix, Severity, Withheld
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._numpy_function import numpy_function_fix
 from ._operators import disabled_fix, operator_fix
-from ._withheld import Withheld
 
 NO_TENSORFLOW = "under tf.function the kernel needs tf.numpy_function"
 NO_KERAS = (

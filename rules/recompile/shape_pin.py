@@ -89,8 +89,10 @@ class ShapePin(Rule):
     where the size is known in some traces (Keras, `reduce_retracing`), whose results lose a
     static size; to use a pin that was discarded, as a wrong shape then raises. Withheld: a pin
     behind any other Python function, whose result is not known to have the shape of its
-    input; a signature, padding and `dynamic_shapes`, which decide what callers may pass; a
-    last batch, whose rows somebody may want.
+    input; padding and `dynamic_shapes`, which decide what callers may pass; a last batch, whose
+    rows somebody may want. A signature is offered where all calls of the function show the
+    dtype and the rank of each argument, and its body reads no size: unsafe, as it refuses what
+    other callers may pass.
 
     ## Measured
     TensorFlow 2.21: `tf.ensure_shape(x, [None, 128])` does not pin the batch: five batch
@@ -159,12 +161,11 @@ class ShapePin(Rule):
         found = varying_argument(call)
         if found is None:
             return
-        argument, position = found
-        fix, reason = fix_of_call(call, position)
+        fix, reason = fix_of_call(call)
         cost = "XLA compiles" if is_xla else "`tf.function` traces"
         yield ctx.finding(
             call.node,
-            f"`{ctx.shortened(argument.value)}` has another shape in each call: "
+            f"`{ctx.shortened(found.value)}` has another shape in each call: "
             f"{cost} `{call.target.name}` again for each",
             severity=Severity.WARNING,
             fix=fix,
