@@ -9,7 +9,7 @@ import libcst as cst
 from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import makers
+from jitlint.analysis.makers import KERAS_COMPILE, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
@@ -61,6 +61,7 @@ from jitlint.analysis.values import (
     join_all,
 )
 from jitlint.project.modules import FunctionInfo
+from jitlint.region import RegionKind
 
 
 @dataclass(slots=True)
@@ -145,7 +146,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
-                datasets.passed_to_pinned(frame, arguments, node)
+                datasets.passed_to_static(frame, arguments.all(), node)
             return machine.call(frame, callee, arguments)
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
@@ -157,7 +158,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
         case Pinned(target):
-            datasets.passed_to_pinned(frame, arguments, node)
+            datasets.passed_to_static(frame, arguments.all(), node)
             return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
@@ -216,6 +217,8 @@ def _observe_graph_call(
     )
     call.see(tuple(arguments.positional), arguments.keywords)
     call.reached(None, frame.moment())
+    if kind is RegionKind.XLA:
+        datasets.passed_to_static(frame, arguments.all(), node)
 
 
 def _observe_hidden(
@@ -256,8 +259,9 @@ def _call_instance(
     machine = frame.machine
     row = machine.torch.hooked(machine.hooks.get(instance.cls, ""))
     frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
-    name = "forward" if machine.is_module(instance.cls) else "__call__"
-    method = machine.method(instance.cls, name)
+    method = machine.method(instance.cls, machine.run_by_call(instance.cls))
+    if method is not None and machine.is_keras(instance.cls):
+        return _call_keras(frame, instance, method, arguments)
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
@@ -265,6 +269,19 @@ def _call_instance(
         if operator is not None:
             return operator_result(operator, base, arguments)
     return _unknown_callee(arguments)
+
+
+def _call_keras(
+    frame: Frame, instance: Instance, method: FunctionInfo, arguments: Arguments
+) -> Value:
+    """In a graph the layer's method is a part of it; in Python it may be part of a model."""
+    machine = frame.machine
+    if frame.region is None or not frame.in_graph:
+        machine.symbolic_calls.setdefault((frame.module, frame.function), []).append(instance)
+        return _unknown_callee(arguments)
+    region = replace(frame.region, kind=machine.kind_inside(instance.cls, frame.region.kind))
+    inside = replace(frame, region=region)
+    return machine.call(inside, Function(method), arguments.after(instance))
 
 
 def _call_module(
@@ -471,8 +488,10 @@ def _result_of_external(
     if generator is not None:
         return ExternalInstance(generator)
     table = frame.machine.table_of(name)
-    if name in MODULE_CONTAINERS or table.module(name) is not None:
-        return ExternalInstance(name, _children(arguments))
+    if name in KERAS_MODELS or name in MODULE_CONTAINERS or table.module(name) is not None:
+        called = frame.machine.symbolic_calls if name in KERAS_MODELS else {}
+        symbolic = called.get((frame.module, frame.function), [])
+        return ExternalInstance(name, tuple(dict.fromkeys([*_children(arguments), *symbolic])))
     operator = table.function(name)
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
@@ -573,6 +592,8 @@ def _dtype_name(dotted: str) -> str:
 NUMBERS_ONLY = ("numpy.", "math.")
 """Functions that take no None for a size."""
 
+KERAS_MODELS = {"keras.Model", "keras.Sequential"}
+"""A functional model holds the layers that were called where it is made."""
 SEQUENTIALS = {"torch.nn.Sequential", "keras.Sequential"}
 MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", *SEQUENTIALS}
 
@@ -599,7 +620,7 @@ def call_method(
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, arguments, node)
+        datasets.trained_on(frame, receiver, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
@@ -860,6 +881,8 @@ def _inherited_method(
             maker = makers()["torch.compile"]
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
+        case "compile" if machine.is_keras(receiver.cls):
+            return _compiled_by_keras(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
@@ -871,6 +894,25 @@ def _inherited_method(
     if name in KEEPS_MODULE:
         return receiver
     return UNKNOWN
+
+
+KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
+"""Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
+
+
+def _compiled_by_keras(
+    frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    given = {name: arguments.get(position, name) for position, name in KERAS_OPTIONS}
+    options = {name: value for name, value in given.items() if value is not None}
+    if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
+        frame.machine.eager_models.add(model.cls)
+    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
+        _rebind(frame, node, replace(model, is_fused=True))
+    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
+        frame.machine.fused_models.add(model.cls)
+    frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([model], options), node)
+    return NONE
 
 
 def _observe_method(
@@ -909,7 +951,9 @@ def _module_method(
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
-        case "append":
+        case "compile" if receiver.name in KERAS_MODELS:
+            return _compiled_by_keras(frame, receiver, arguments, node)
+        case "append" | "add":
             children = (*receiver.children, *_children(arguments))
             _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
             return receiver
