@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from jitlint.region import RegionKind
+from jitlint.time_limit import TookTooLongError, time_limit
 from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
 from jitlint.verify.derive import Question, Trial, Untyped, derive, parameters_of
 from jitlint.verify.findings import Findings, break_faults
@@ -37,7 +38,6 @@ from jitlint.verify.reach import Reach
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
 from jitlint.verify.runs import Subject
-from jitlint.verify.sandbox import TookTooLongError, time_limit
 from jitlint.verify.state import copy_weights
 from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport

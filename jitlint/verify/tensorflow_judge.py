@@ -18,11 +18,12 @@ import numpy as np
 import tensorflow as tf
 
 from jitlint.finding import Verdict
+from jitlint.time_limit import TookTooLongError, time_limit
 from jitlint.verify.derive import Question, Trial, derive
 from jitlint.verify.numba_kernels import NoReferenceError, NumbaKernels
 from jitlint.verify.reach import Place, Reach, changed_functions
 from jitlint.verify.records import EntryResult, Options, Report, Request
-from jitlint.verify.sandbox import Sandbox, TookTooLongError, time_limit
+from jitlint.verify.sandbox import Sandbox
 from jitlint.verify.tensorflow_module import (
     Entry,
     LoadError,
