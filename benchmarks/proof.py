@@ -109,7 +109,8 @@ def total(rows: Sequence[Row]) -> str:
     free = sum(row.before > 0 and row.after == 0 for row in rows)
     broken = sum(row.before > 0 for row in rows)
     return (
-        f"{len(rows)} runs, breaks: {fall(before, after)}; {free} of {broken} runs with breaks have none left; {unequal} not equal"
+        f"{len(rows)} runs, breaks: {fall(before, after)}; "
+        f"{free} of {broken} runs with breaks have none left; {unequal} not equal"
     )
 
 

@@ -11,6 +11,20 @@ from torch import Tensor
 """
 
 OPERATORS = {
+    "a whole number of a float stays whole": (
+        """
+def check(x: Tensor, limit: float) -> None:
+    if x.max() > limit:
+        raise ValueError(f"above {limit}")
+
+
+@torch.compile
+def f(x):
+    check(x, 3)
+    return x * 2
+""",
+        ["limit: torch.types.Number"],
+    ),
     "a function whose name is another one without its underscore": (
         """
 def _check(x: Tensor, n: int) -> None:
@@ -205,19 +219,6 @@ def f(x, flag: bool):
         top = x.max()
     if flag and x.max() > 3:
         raise ValueError(f"{top}")
-    return x * 2
-"""
-    ),
-    "its float is a whole number": (
-        """
-def check(x: Tensor, limit: float) -> None:
-    if x.max() > limit:
-        raise ValueError(f"above {limit}")
-
-
-@torch.compile
-def f(x):
-    check(x, 3)
     return x * 2
 """
     ),

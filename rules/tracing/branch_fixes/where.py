@@ -657,7 +657,7 @@ class _Named(cst.CSTTransformer):
         self._known = tuple(reversed(self._named[:count]))
         new = node.visit(self)
         assert isinstance(new, type(node) | cst.Name)
-        return new  # type: ignore[return-value]
+        return new
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if not isinstance(node, cst.BaseExpression):

@@ -17,7 +17,7 @@ from jitlint.rule import Context
 from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, check_number, in_schema, is_schema_type
+from .operator import Operator, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
@@ -269,11 +269,11 @@ class Arguments:
     def _annotation(self, node: cst.BaseExpression) -> cst.BaseExpression:
         value = self.seen.value_of(node)
         declared = self._declared(node)
-        if declared is not None and isinstance(node, cst.Name):
-            check_number(node, declared, self.seen)
         if isinstance(value, Tensor) and not value.maybe and value.framework is Framework.TORCH:
             return scope.Spelling(self.seen.module).of("Tensor")
-        if isinstance(value, Static):
+        if isinstance(value, Static) and (
+            declared is None or "float" not in scope.names_read(declared)
+        ):
             kind = "int" if value.source is Source.SHAPE else TYPES.get(type(value.const))
             if kind is not None:
                 return cst.Name(kind)
