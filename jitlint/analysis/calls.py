@@ -11,7 +11,7 @@ from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import KERAS_COMPILE, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
-from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
+from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -55,6 +55,7 @@ from jitlint.analysis.values import (
     Value,
     element_of,
     is_constant,
+    is_none,
     is_tensor,
     is_true,
     join,
@@ -82,6 +83,11 @@ class Arguments:
     @property
     def first(self) -> Value:
         return self.positional[0] if self.positional else UNKNOWN
+
+    def constant(self, position: int, name: str) -> Any:
+        """The constant that is given; None where it is not known, or left out."""
+        value = self.get(position, name)
+        return value.const if value is not None and is_constant(value) else None
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -325,8 +331,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
             tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
-            read = Read(name, operator.reads or "", given=all(map(is_given, tensors)))
-            return Static(source=Source.DATA, read=read)
+            return number_of(tensors, Read(name, operator.reads or ""))
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -336,7 +341,14 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     return UNKNOWN
 
 
-def is_given(tensor: Tensor) -> bool:
+def number_of(tensors: list[Tensor], read: Read) -> Static:
+    """What is read of tensors: a constant if they are, else a number that depends on data."""
+    if tensors and all(tensor.origin is Origin.CONSTANT for tensor in tensors):
+        return STATIC
+    return Static(source=Source.DATA, read=replace(read, given=all(map(_is_given, tensors))))
+
+
+def _is_given(tensor: Tensor) -> bool:
     """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
     return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
 
@@ -364,13 +376,16 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
         elif operator.dtype not in (None, "same"):
             is_bool, dtype = operator.dtype == "bool", operator.dtype
             dtype = None if dtype == "float" else dtype
-    requested = arguments.keywords.get("dtype")
-    if isinstance(requested, External):
-        dtype = _dtype_name(requested.name)
-        is_bool = dtype == "bool"
     traits = traits_of(arguments.all())
+    if operator.random:
+        traits["origin"] = Origin.COMPUTED
     if not tensors:
         traits |= _created(arguments)
+        dtype, is_bool = _created_dtype(operator, arguments) or (dtype, is_bool)
+    requested = arguments.keywords.get("dtype", NONE)
+    if not is_none(requested):
+        dtype = _dtype_name(requested.name) if isinstance(requested, External) else None
+        is_bool = None if dtype is None else dtype == "bool"
     if is_bool or (dtype is not None and not dtype.startswith(DIFFERENTIABLE)):
         traits["grad"] = False
     shape = DATA_SHAPE if operator.dynamic_shape else None
@@ -394,6 +409,16 @@ def _created(arguments: Arguments) -> dict[str, Any]:
     }
 
 
+def _created_dtype(operator: Operator, arguments: Arguments) -> tuple[str, bool] | None:
+    """The dtype of a tensor that is made of numbers, and whether that is bool; not a floating
+    one, which is what `torch.set_default_dtype` says."""
+    given = arguments.positional
+    if not all(isinstance(value, Static) for value in leaves_of(given)):
+        return None
+    dtype = _common_dtype(given) if operator.created == "numbers" else operator.created
+    return None if dtype is None or dtype.startswith(DIFFERENTIABLE) else (dtype, dtype == "bool")
+
+
 def _device(value: Value) -> str | None:
     """ "cpu" of `device="cpu"`; None where the device is not a constant."""
     if isinstance(value, Static) and isinstance(value.const, str):
@@ -415,7 +440,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
-        result = freezing.by_function(frame, name, arguments.all(), result, node)
+        result = freezing.by_function(frame, name, arguments, result, node)
     return _read_by(result, node)
 
 
@@ -491,7 +516,9 @@ def _result_of_external(
     if name in KERAS_MODELS or name in MODULE_CONTAINERS or table.module(name) is not None:
         called = frame.machine.symbolic_calls if name in KERAS_MODELS else {}
         symbolic = called.get((frame.module, frame.function), [])
-        return ExternalInstance(name, tuple(dict.fromkeys([*_children(arguments), *symbolic])))
+        by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
+        children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
+        return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
@@ -506,7 +533,7 @@ def _result_of_external(
             return number
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
-        return _of_literal(result, arguments.first)
+        return _of_literal(frame, result, operator, arguments.first)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -544,23 +571,26 @@ def _number_of(arguments: Arguments) -> Static | None:
     return Static(source=source, read=read)
 
 
-def _of_literal(tensor: Tensor, data: Value) -> Tensor:
-    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+def _of_literal(frame: Frame, tensor: Tensor, operator: Operator, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one, a graph knows it."""
     shape = shapes.shape_of_literal(data)
     if shape is None or shape.more:
         return tensor
-    dtype = tensor.dtype or _literal_dtype(data)
-    if isinstance(data, Static):
-        is_constant = data.source is not Source.DATA
-        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    dtype, numbers = tensor.dtype, list(leaves_of([data]))
+    if operator.created == "numbers":
+        dtype = dtype or _common_dtype(numbers)
+        is_constant = len(numbers) == 1 and not is_of_data(numbers[0]) and frame.region is not None
+        tensor = replace(tensor, origin=Origin.CONSTANT) if is_constant else tensor
     rank = len(shape.dims)
     is_bool = None if dtype is None else dtype == "bool"
     return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
 
 
-def _literal_dtype(data: Value) -> str | None:
-    """The dtype that the numbers in a list have in common."""
-    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of([data])}
+def _common_dtype(data: list[Value]) -> str | None:
+    """The dtype that a tensor of these numbers has, where all of them are known."""
+    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of(data)}
+    if kinds == {int, float}:
+        return LITERAL_DTYPES[float]
     return LITERAL_DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
@@ -666,9 +696,7 @@ def _tensor_method(
     table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
     operator = table.method(name)
     given = arguments.after(receiver)
-    row = operator
-    if name in OF_INTEGERS and (receiver.dtype or "").startswith(("int", "uint")):
-        row = frame.machine.torch.construct(OF_INTEGERS[name])
+    row = _row_by_dtype(frame, receiver, name, operator)
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
@@ -685,7 +713,21 @@ def _tensor_method(
 
 
 OF_INTEGERS = {"tolist": "list_of_integers"}
-"""Methods that a compiler treats in another way where the tensor holds integers."""
+"""Methods that a compiler treats in another way where the tensor holds (signed) integers."""
+
+
+def _row_by_dtype(
+    frame: Frame, receiver: Tensor, name: str, operator: Operator | None
+) -> Operator | None:
+    """The row of a method, which may depend on the dtype; unknown, it passes where either does."""
+    of_integers = frame.machine.torch.construct(OF_INTEGERS.get(name, ""))
+    if of_integers is None or operator is None:
+        return operator
+    if receiver.dtype is None:
+        return replace(operator, captured=of_integers.captured)
+    if not receiver.dtype.startswith("int"):
+        return operator
+    return None if receiver.origin is Origin.CONSTANT else of_integers
 
 
 def _use_of(method: str) -> Use:
@@ -743,7 +785,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
+    result = replace(receiver, maybe=False, origin=receiver.derived)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -955,7 +997,7 @@ def _module_method(
             return _compiled_by_keras(frame, receiver, arguments, node)
         case "append" | "add":
             children = (*receiver.children, *_children(arguments))
-            _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            _rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)

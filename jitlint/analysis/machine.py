@@ -45,7 +45,6 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
-    Origin,
     Partial,
     Pinned,
     Sequence,
@@ -131,6 +130,7 @@ class Machine:
         self.symbolic_calls: dict[tuple[Module, FunctionInfo | None], list[Value]] = {}
         self.eager_models: set[ClassInfo] = set()
         self.fused_models: set[ClassInfo] = set()
+        self.settings: dict[tuple[Module, str], bool] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()
@@ -370,7 +370,7 @@ class Machine:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
                 return replace(
-                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=receiver.derived
                 )
             case None if name == "ndim":
                 return STATIC
@@ -681,7 +681,7 @@ class Machine:
         region = frame.region
         limit = MAX_HOST_DEPTH if region is None else MAX_DEPTH
         mode = (region.kind, region.fullgraph) if region is not None else None
-        key = (info, function.closure, mode, tuple(bound.items()))
+        key = (info, function.closure, mode, frame.optional, tuple(bound.items()))
         if key in self._memo:
             return self._memo[key]
         if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
@@ -702,7 +702,7 @@ class Machine:
         frame = Frame(
             self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
         )
-        frame.silent = caller.silent
+        frame.silent, frame.optional = caller.silent, caller.optional
         if isinstance(info.node, cst.Lambda):
             return evaluate(frame, info.node.body)
         if self.watches_functions:

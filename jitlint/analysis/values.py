@@ -57,6 +57,9 @@ class Origin(enum.Enum):
     GIVEN = "given"
     """An input, a parameter or a buffer."""
     COMPUTED = "computed"
+    CONSTANT = "constant"
+    """A literal of one number in a region, or what is computed of such: the compiler knows it
+    (in default mode it stops where that is read, all the same)."""
 
 
 class Framework(enum.Enum):
@@ -192,6 +195,11 @@ class Tensor(Value):
     shape: Shape | None = None
     origin: Origin = Origin.COMPUTED
 
+    @property
+    def derived(self) -> Origin:
+        """The origin of what is computed of this tensor alone."""
+        return self.origin if self.origin is Origin.CONSTANT else Origin.COMPUTED
+
 
 @dataclass(frozen=True, slots=True)
 class StaticShape(Value):
@@ -300,12 +308,14 @@ class ExternalInstance(Compound):
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
     a hook was registered on it, if one was. `is_fused`: a model that Keras has XLA compile.
+    `by_mode`: in training mode it computes something else than in evaluation mode.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
     is_fused: bool = False
+    by_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -606,7 +616,7 @@ def element_of(value: Value) -> Value:
         case Tensor():
             rank = 0 if value.rank == 1 else None
             shape = _element_shape(value.shape)
-            return replace(value, rank=rank, shape=shape, origin=Origin.COMPUTED)
+            return replace(value, rank=rank, shape=shape, origin=value.derived)
         case StaticShape(shape):
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
