@@ -175,10 +175,10 @@ def _read_host_code(machine: Machine, module: Module) -> None:
     for statement in body:
         for part in statements_of(statement):
             execute(frame, part)
+    for cls in module.classes.values():  # first: functions call the methods that they compile
+        _read_host_class(machine, cls)
     for info in module.functions.values():
         _read_host_function(machine, info, None)
-    for cls in module.classes.values():
-        _read_host_class(machine, cls)
 
 
 def _read_host_class(machine: Machine, cls: ClassInfo) -> None:
