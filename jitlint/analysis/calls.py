@@ -147,11 +147,12 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
                 datasets.passed_to_static(frame, arguments.all(), node)
-            return machine.call(frame, callee, arguments)
+            return _differentiated(frame, info, machine.call(frame, callee, arguments))
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(function.info), arguments, node)
-            return machine.call(frame, function, arguments.after(receiver))
+            result = machine.call(frame, function, arguments.after(receiver))
+            return _differentiated(frame, function.info, result)
         case CutOff(function, by):
             is_module = isinstance(function, Instance | ExternalInstance)
             hidden = f"{by}:module" if is_module else by
@@ -195,6 +196,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
         case Choice(options):
             return join_all([apply(frame, option, arguments, node) for option in options])
     return _unknown_callee(arguments)
+
+
+def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
+    """`apply` of a `torch.autograd.Function`: torch.compile traces its backward as well, where
+    an input requires a gradient (measured)."""
+    region = frame.region
+    if region is None or region.kind is not RegionKind.COMPILE or info.name != "forward":
+        return result
+    machine = frame.machine
+    backward = machine.backward_of(info)
+    if backward is not None:
+        gradients = [TENSOR if is_tensor(each) else UNKNOWN for each in leaves_of((result,))]
+        machine.call(frame, Function(backward), Arguments([UNKNOWN, *gradients]))
+    return result
 
 
 def _observe_graph_call(
@@ -655,6 +670,9 @@ def call_method(
         case Batch() if name in KEEPS_MODULE or name in TRAITS:
             result = _unknown_method(frame, receiver, name, arguments, node)
             return datasets.of_batch(receiver, result)
+        case Unknown() if name == "save_for_backward" and frame.region is not None:
+            frame.machine.save_for_backward(frame, arguments.positional)
+            return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
