@@ -508,6 +508,10 @@ def _result_of_external(
         symbolic = called.get((frame.module, frame.function), [])
         return ExternalInstance(name, tuple(dict.fromkeys([*_children(arguments), *symbolic])))
     operator = table.function(name)
+    if frame.in_graph and table.framework != Framework.TORCH.value:
+        lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
+        if lost is not None:
+            return lost
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
@@ -902,6 +906,10 @@ KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
 """Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
 
 
+KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
+"""Parameters that take functions, which are traced with the model."""
+
+
 def _compiled_by_keras(
     frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
@@ -913,7 +921,10 @@ def _compiled_by_keras(
         _rebind(frame, node, replace(model, is_fused=True))
     elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
         frame.machine.fused_models.add(model.cls)
-    frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([model], options), node)
+    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
+    for target in (model, *filter(is_callable, leaves_of(functions))):
+        maker = makers()[KERAS_COMPILE]
+        frame.machine.make_region(frame, maker, Arguments([target], options), node)
     return NONE
 
 
@@ -1310,6 +1321,14 @@ def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpr
     wanted = arguments.get(1, "requires_grad") or Static(not name.endswith("Buffer"))
     grad = wanted.const if isinstance(wanted, Static) and isinstance(wanted.const, bool) else None
     return replace(tensor, maybe=False, assumed=False, framework=Framework.TORCH, grad=grad)
+
+
+@handles("keras.layers.Lambda")
+def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    function = arguments.get(0, "function")
+    if function is not None and is_callable(function):
+        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
+    return ExternalInstance(name)
 
 
 @handles("torch.cond")

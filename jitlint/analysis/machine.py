@@ -811,6 +811,8 @@ class Machine:
         """Remember with which options `tf.function` took a function over."""
         function = target.function if isinstance(target, BoundMethod) else target
         kind = _kind_of(maker, arguments)
+        if maker.name == tables_of_makers.KERAS_COMPILE:
+            return  # Python still calls the method or the function itself
         if kind in GRAPHS and isinstance(function, Function):
             self.graphs[function.info] = kind, dict(arguments.keywords)
 
