@@ -153,11 +153,12 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
                 datasets.passed_to_static(frame, arguments.all(), node)
-            return machine.call(frame, callee, arguments)
+            return _differentiated(frame, info, machine.call(frame, callee, arguments))
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(function.info), arguments, node)
-            return machine.call(frame, function, arguments.after(receiver))
+            result = machine.call(frame, function, arguments.after(receiver))
+            return _differentiated(frame, function.info, result)
         case CutOff(function, by):
             is_module = isinstance(function, Instance | ExternalInstance)
             hidden = f"{by}:module" if is_module else by
@@ -201,6 +202,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
         case Choice(options):
             return join_all([apply(frame, option, arguments, node) for option in options])
     return _unknown_callee(arguments)
+
+
+def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
+    """`apply` of a `torch.autograd.Function`: torch.compile traces its backward as well, where
+    an input requires a gradient (measured)."""
+    region = frame.region
+    if region is None or region.kind is not RegionKind.COMPILE or info.name != "forward":
+        return result
+    machine = frame.machine
+    backward = machine.backward_of(info)
+    if backward is not None:
+        gradients = [TENSOR if is_tensor(each) else UNKNOWN for each in leaves_of((result,))]
+        machine.call(frame, Function(backward), Arguments([UNKNOWN, *gradients]))
+    return result
 
 
 def _observe_graph_call(
@@ -520,6 +535,10 @@ def _result_of_external(
         children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
         return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
+    if frame.in_graph and table.framework != Framework.TORCH.value:
+        lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
+        if lost is not None:
+            return lost
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
@@ -685,6 +704,9 @@ def call_method(
         case Batch() if name in KEEPS_MODULE or name in TRAITS:
             result = _unknown_method(frame, receiver, name, arguments, node)
             return datasets.of_batch(receiver, result)
+        case Unknown() if name == "save_for_backward" and frame.region is not None:
+            frame.machine.save_for_backward(frame, arguments.positional)
+            return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
@@ -942,6 +964,10 @@ KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
 """Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
 
 
+KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
+"""Parameters that take functions, which are traced with the model."""
+
+
 def _compiled_by_keras(
     frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
@@ -953,7 +979,10 @@ def _compiled_by_keras(
         _rebind(frame, node, replace(model, is_fused=True))
     elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
         frame.machine.fused_models.add(model.cls)
-    frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([model], options), node)
+    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
+    for target in (model, *filter(is_callable, leaves_of(functions))):
+        maker = makers()[KERAS_COMPILE]
+        frame.machine.make_region(frame, maker, Arguments([target], options), node)
     return NONE
 
 
@@ -1052,6 +1081,14 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
         return function
 
     return register
+
+
+@handles("keras.layers.Lambda")
+def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    function = arguments.get(0, "function")
+    if function is not None and is_callable(function):
+        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
+    return ExternalInstance(name)
 
 
 # The handlers of these modules call what stands above.

@@ -186,15 +186,28 @@ def _batched(element: Value, size: int | None, ragged: Loss | None) -> Value:
 
 @handles("torch.utils.data.TensorDataset")
 def _tensors(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    return Dataset(arguments.positional[0] if arguments.positional else UNKNOWN)
+    return Dataset(Tuple(tuple(arguments.positional)))
 
 
 @handles(LOADER)
 def _loader(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    """Batches of a loader; the last one is smaller, but where that is known not to be."""
-    if not isinstance(node, cst.Call) or not _may_be_ragged(arguments):
-        return UNKNOWN
-    return Dataset(Batch(Loss(node, LOADER, frame.module, frame.function)))
+    """Batches of a loader; the last one is smaller, but where that is known not to be. Of a
+    dataset of tensors they are a list of tensors."""
+    lost = None
+    if isinstance(node, cst.Call) and _may_be_ragged(arguments):
+        lost = Loss(node, LOADER, frame.module, frame.function)
+    items = _tensors_of(arguments.get(0, "dataset"))
+    if items and "collate_fn" not in arguments.keywords and not arguments.open:
+        shape = None if lost is None else Shape((Size.VARIES,), more=True, lost=lost)
+        return Dataset(Tuple((Tensor(grad=False, device="cpu", shape=shape),) * len(items)))
+    return UNKNOWN if lost is None else Dataset(Batch(lost))
+
+
+def _tensors_of(dataset: Value | None) -> tuple[Value, ...]:
+    """The tensors of a `TensorDataset`."""
+    element = dataset.element if isinstance(dataset, Dataset) else None
+    items = element.items if isinstance(element, Tuple) else ()
+    return items if all(isinstance(each, Tensor) for each in items) else ()
 
 
 def _may_be_ragged(arguments: "Arguments") -> bool:
@@ -205,9 +218,9 @@ def _may_be_ragged(arguments: "Arguments") -> bool:
         return False
     if arguments.open or "batch_sampler" in arguments.keywords:
         return False
-    dataset = arguments.get(0, "dataset")
-    items = dataset.element if isinstance(dataset, Dataset) else None
-    dims = items.shape.dims if isinstance(items, Tensor) and items.shape is not None else ()
+    items = _tensors_of(arguments.get(0, "dataset"))
+    first = items[0] if items else None
+    dims = first.shape.dims if isinstance(first, Tensor) and first.shape is not None else ()
     rows = dims[0] if dims else None
     return batch > 1 and not (isinstance(rows, int) and rows % batch == 0)
 

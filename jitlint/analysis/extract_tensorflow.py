@@ -224,6 +224,7 @@ def _argument(tf: Any, name: str, tensor: Any, shape: Any, spells: bool) -> Any:
         "func": lambda *items: items[0],
         "inp": [tensor],
         "Tout": tf.float32,
+        "out_type": tf.float32,
         "multiples": [1, 1],
         "num_or_size_splits": 1,
         "mask": tf.constant([True, False, True][: tensor.shape[0]]) if tensor.shape.rank else True,

@@ -131,6 +131,7 @@ class Machine:
         self.eager_models: set[ClassInfo] = set()
         self.fused_models: set[ClassInfo] = set()
         self.settings: dict[tuple[Module, str], bool] = {}
+        self._saved: dict[ClassInfo, Value] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()
@@ -347,6 +348,9 @@ class Machine:
                 return ExternalMethod(receiver, name)
             case ExternalInstance():
                 return PARAMETERS.get(name) or ExternalMethod(receiver, name)
+            case Unknown() if name == "saved_tensors" and frame.function is not None:
+                holder = frame.function.cls
+                return UNKNOWN if holder is None else self._saved.get(holder, UNKNOWN)
         return self._unknown_attribute(name)
 
     @staticmethod
@@ -406,6 +410,25 @@ class Machine:
         if name in METADATA or (name == "training" and self.is_module(cls)):
             return STATIC
         return ExternalMethod(receiver, name) if self.external_bases(cls) else UNKNOWN
+
+    def backward_of(self, forward: FunctionInfo) -> FunctionInfo | None:
+        """The formula that belongs to the `forward` of a `torch.autograd.Function`."""
+        cls = forward.cls
+        return (
+            self.method(cls, "backward") if cls is not None and self.has_formula(forward) else None
+        )
+
+    def has_formula(self, method: FunctionInfo) -> bool:
+        """Whether it is a method of a `torch.autograd.Function`."""
+        cls = method.cls
+        return cls is not None and any(map(_is_autograd, self.external_bases(cls)))
+
+    def save_for_backward(self, frame: Frame, tensors: Items[Value]) -> None:
+        """Remember what the context of a `torch.autograd.Function` keeps."""
+        holder = frame.function.cls if frame.function is not None else None
+        if holder is not None:
+            saved = tuple_of(tensors)
+            self._saved[holder] = join(self._saved.get(holder, saved), saved)
 
     def _applied(self, cls: ClassInfo) -> Value | None:
         """`apply` of a `torch.autograd.Function`, which calls `forward` with a context."""
@@ -788,6 +811,8 @@ class Machine:
         """Remember with which options `tf.function` took a function over."""
         function = target.function if isinstance(target, BoundMethod) else target
         kind = _kind_of(maker, arguments)
+        if maker.name == tables_of_makers.KERAS_COMPILE:
+            return  # Python still calls the method or the function itself
         if kind in GRAPHS and isinstance(function, Function):
             self.graphs[function.info] = kind, dict(arguments.keywords)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jitlint.analysis import shapes
-from jitlint.analysis.calls import handles
+from jitlint.analysis.calls import apply, handles
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator, Returns
@@ -15,8 +15,10 @@ from jitlint.analysis.values import (
     NONE,
     UNKNOWN,
     Batch,
+    BoundMethod,
     External,
     Framework,
+    Function,
     Loss,
     Sequence,
     Shape,
@@ -46,6 +48,33 @@ def check(frame: Frame, operator: Operator, arguments: "Arguments", node: cst.CS
     takes_sizes = operator.returns in (Returns.TENSOR, Returns.TENSORS)
     if takes_sizes and not operator.partial_shape:
         shapes.used(frame, node, *arguments.all())
+
+
+PYTHON = frozenset({"tensorflow.numpy_function", "tensorflow.py_function"})
+"""Functions that have Python run what they are given, when the graph runs."""
+ANY = replace(GRAPH_TENSOR, shape=Shape(more=True, nested=True))
+"""A tensor, or a structure of tensors."""
+
+
+def lost_inside(
+    frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression
+) -> Tensor | None:
+    """Run what a function is given to call in the graph, such as `tf.map_fn` and `tf.cond`; a
+    shape that is lost there is lost behind it."""
+    if name in PYTHON:
+        return None
+    results = []
+    for value in leaves_of(arguments.all()):
+        info = value.info if isinstance(value, Function) else None
+        if isinstance(value, BoundMethod):
+            info = value.function.info
+        if info is not None:
+            required = [each for each in info.parameters if each.default is None]
+            count = len(required) - isinstance(value, BoundMethod)
+            results.append(apply(frame, value, type(arguments)([ANY] * count), node))
+    shapes_inside = [each.shape for each in leaves_of(results) if isinstance(each, Tensor)]
+    lost = next((each for each in shapes_inside if each is not None and each.lost), None)
+    return None if lost is None else replace(GRAPH_TENSOR, shape=lost)
 
 
 def _last_is_open(shape: Shape) -> bool:

@@ -36,7 +36,6 @@ from jitlint.analysis.values import (
     Instance,
     Sequence,
     StaticShape,
-    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -294,8 +293,6 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 def _for(frame: Frame, node: cst.For) -> bool:
     collection = evaluate(frame, node.iter)
-    if isinstance(collection, Tensor) and collection.shape is not None and collection.shape.lost:
-        frame.observe_need(collection.shape.lost, node.iter)
     if frame.tracer:
         freezing.by_loop(frame, collection, node.iter)
     element = iterated(frame, node.iter, collection)

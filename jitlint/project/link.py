@@ -95,7 +95,7 @@ def creates_regions(module: Module) -> bool:
 
 COMPILABLE = ("torch.nn", "keras.", "tensorflow.keras.")
 """Packages with classes whose objects have a method `compile`."""
-PIPELINES = ("tensorflow.data.",)
+PIPELINES = ("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda")
 """Functions that these are given run in a graph."""
 
 
@@ -175,10 +175,10 @@ def _read_host_code(machine: Machine, module: Module) -> None:
     for statement in body:
         for part in statements_of(statement):
             execute(frame, part)
+    for cls in module.classes.values():  # first: functions call the methods that they compile
+        _read_host_class(machine, cls)
     for info in module.functions.values():
         _read_host_function(machine, info, None)
-    for cls in module.classes.values():
-        _read_host_class(machine, cls)
 
 
 def _read_host_class(machine: Machine, cls: ClassInfo) -> None:
@@ -467,8 +467,9 @@ def _graph_parameter(entry: Entry, options: dict[str, Value], position: int, nam
         return UNKNOWN
     if entry.kind is RegionKind.KERAS or entry.maker == KERAS_COMPILE:
         is_input = position == 0 and entry.function.name == "call"
-        shape = replace(BATCH_OPEN, nested=True) if is_input else None
-        return replace(GRAPH_TENSOR, shape=shape) if is_input else UNKNOWN
+        if is_input or entry.receiver is None:  # a loss and a metric take tensors
+            return replace(GRAPH_TENSOR, shape=replace(BATCH_OPEN, nested=is_input))
+        return UNKNOWN
     relaxed = any(options.get(name) == Static(True) for name in RELAXING)
     return replace(GRAPH_TENSOR, shape=BATCH_OPEN if relaxed else None)
 

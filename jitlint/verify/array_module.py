@@ -167,11 +167,11 @@ class Origins:
             if f"{PROVIDER}_{name}" in namespace and has_kernels(namespace):
                 yield Origin(name)
 
-    def callers(self, entry: Entry) -> Iterator[Origin]:
-        """Functions of the module that call an entry by its name."""
+    def callers(self, called: str) -> Iterator[str]:
+        """Functions of the module that call something by its name."""
         for name, function in self.module.own(types.FunctionType):
-            if entry.name.rpartition(".")[2] in _names_in(function.__code__):
-                yield Origin(name, calls=True)
+            if called.rpartition(".")[2] in _names_in(function.__code__):
+                yield name
 
     def more(self, missed: Sequence[Place]) -> Iterator[Origin]:
         """What functions and constructors compile, and what calls a kernel at one of the
@@ -182,6 +182,9 @@ class Origins:
                 yield from (each for each in self._made(name) if self._is_graph(each))
         is_host = has_kernels(self.module.namespace)
         lines = {place.line for place in missed} if is_host else set()
+        kernels = (place.name for place in missed if is_host and place.name not in functions)
+        for kernel in kernels:
+            yield from map(Origin, self.callers(kernel))
         for name, function in functions.items():
             if _line(function) in lines:
                 yield Origin(name)

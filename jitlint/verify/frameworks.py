@@ -30,7 +30,14 @@ def framework_of(source: bytes) -> str:
         found = set()
     if found == {TENSORFLOW}:
         return TENSORFLOW
-    return TORCH if found or importlib.util.find_spec("torch") is not None else ARRAYS
+    return TORCH if found or _is_installed(TORCH) else ARRAYS
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

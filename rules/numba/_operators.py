@@ -153,7 +153,18 @@ def _fix(
             edits[anchor] = cst.FlattenSentinel([anchor, first, *rest])
         else:
             edits.update(_in_front(anchor, [first, *rest], edits))
-    return Fix(Safety.UNSAFE, title or f"Call it as the operator `{name}`", edits, ("torch",))
+    title = title or f"Call it as the operator `{name}` ({_gradient(place)})"
+    return Fix(Safety.UNSAFE, title, edits, ("torch",))
+
+
+def _gradient(place: Place) -> str:
+    """What becomes of the gradient: no formula is written that is not there."""
+    function = place.call.function
+    machine = place.call.moments[0].frame.machine
+    if function is not None and machine.has_formula(function):
+        assert function.cls is not None
+        return f"its gradient stays that of `{function.cls.qualname}`"
+    return "it has no gradient, as the kernel had none"
 
 
 def _check_same(place: Place, definition: str) -> None:

@@ -71,7 +71,8 @@ class NumbaInGraph(Rule):
     kernel's body shows that it returns a new array with the shape of a parameter, and with
     its dtype, or the result is cast at once; numbers must be constants, as an operator
     declares their types. A kernel that only writes is declared in `mutates_args`. No formula
-    of a gradient is registered: none was there, as `.numpy()` ends it. The smaller step is
+    of a gradient is registered: none was there, as `.numpy()` ends it; that of a
+    `torch.autograd.Function` around it stays the gradient of its result. The smaller step is
     `torch.compiler.disable` around the call, which keeps one break. Withheld under export and
     trace where no operator can be written. `tf.numpy_function` has no gradient, and lends the
     graph's memory: withheld where a GradientTape of the file records, where the kernel writes,
