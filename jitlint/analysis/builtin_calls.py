@@ -10,7 +10,7 @@ from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply, handles, is_given, observe_order
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Construct
-from jitlint.analysis.operators import provenance, traits_of
+from jitlint.analysis.operators import leaves_of, provenance, traits_of
 from jitlint.analysis.values import (
     NONE,
     STATIC,
@@ -163,7 +163,7 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.sorted")
 def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     element = element_of(arguments.first)
-    observe_order(frame, element, arguments, node, Construct.SORT)
+    observe_order(frame, element, arguments, node)
     return Sequence(element)
 
 
@@ -173,7 +173,11 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if len(values) == 1:
         element = element_of(values[0])
         if "key" in arguments.keywords:
-            observe_order(frame, element, arguments, node, Construct.EXTREME)
+            key = arguments.keywords["key"]
+            ordered = apply(frame, key, Arguments([element]), node)
+            compared = next(filter(is_tensor, leaves_of((element, ordered))), None)
+            if compared is not None:
+                frame.observe(node, compared, Construct.EXTREME, node)
         else:
             _observe_frozen_choice(frame, [element], node)
         return element

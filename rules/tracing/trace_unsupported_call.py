@@ -112,6 +112,7 @@ SUBJECTS = {
     Use.CONTEXT: "the compiler cannot enter the context manager `{code}`",
     Use.STORE: "the compiler cannot set `{code}`",
     Use.ATTRIBUTE: "the compiler cannot read `{code}`",
+    Use.DEFINITION: "the compiler cannot follow the definition `{code}`",
     Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
 }
 CALL = "the compiler cannot follow the call `{code}`"
@@ -126,6 +127,7 @@ REASONS = {
     Use.STORE: "no operation of a graph sets this attribute: set it before the compiled function "
     "is called",
     Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
+    Use.DEFINITION: "a graph defines no class: define it outside of the compiled function",
     Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
     "or call it outside",
 }
