@@ -323,8 +323,13 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
 
 
 def is_given(tensor: Tensor) -> bool:
-    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
-    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
+    """Whether the compiler may guard on what is read of a tensor, of whatever dtype that is."""
+    may_guard = tensor.dtype is None or tensor.dtype in GUARDED
+    return tensor.origin is not Origin.COMPUTED and may_guard
+
+
+GUARDED = frozenset({"bool", "int64"})
+"""Dtypes of which a number becomes a constant under a guard; others make a symbol (measured)."""
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:

@@ -44,6 +44,7 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
+    given,
     is_constant,
     is_none,
     is_symbol,
@@ -170,7 +171,7 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     value = frame.machine.global_value(frame.module, name)
     if frame.runs_once:
         once.by_name(frame, node, value)
-    return value
+    return value if frame.region is None else given(value)
 
 
 @lru_cache(maxsize=4096)
@@ -274,9 +275,9 @@ def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
         return shapes.joined(left, right)
     if shapes.is_open(left) or shapes.is_open(right):
         shapes.used(frame, node, left, right)
-    if isinstance(node.operator, cst.Multiply) and isinstance(left, Tuple | Sequence):
-        row = frame.machine.torch.construct("repeat_list_by_item")
-        frame.observe_number(node, row, right)
+    asking = _operator_of_number(node.operator, left)
+    if asking is not None:
+        frame.observe_number(node, frame.machine.torch.construct(asking), right)
     are_numbers = isinstance(left, Static) and isinstance(right, Static)
     if are_numbers and (is_symbol(left) or is_symbol(right)):
         return computed(frame, node, left, right)
@@ -284,6 +285,18 @@ def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
     if overloaded is not None:
         return overloaded
     return binary(type(node.operator).__name__, left, right)
+
+
+def _operator_of_number(operator: cst.BaseBinaryOp, left: Value) -> str | None:
+    """The construct by which an operator asks its right operand for a number."""
+    is_list = isinstance(left, Tuple | Sequence)
+    is_text = isinstance(left, Static) and isinstance(left.const, str)
+    match operator:
+        case cst.Multiply() if is_list:
+            return "repeat_list_by_item"
+        case cst.Modulo() if is_text:
+            return "percent_format_item"
+    return None
 
 
 def computed(frame: Frame, node: cst.BaseExpression, *values: Value) -> Value:

@@ -204,6 +204,16 @@ def format_item(v: Any) -> Any:
     return f"{v.scalar.item()}"
 
 
+def percent_format_item(v: Any) -> Any:
+    """'%.2f' % x.item()"""
+    return "%.2f" % v.scalar.item()
+
+
+def divmod_of_item(v: Any) -> Any:
+    """divmod(n.item(), 2)"""
+    return divmod(v.integer.item(), 2)
+
+
 def format_shape(v: Any) -> Any:
     """f"{x.shape}" """
     return f"{v.x.shape}"

@@ -284,6 +284,22 @@ def subjects() -> Iterator[Subject]:
     yield Subject("torch.autograd.Function.apply", "operation", "apply")
 
 
+def other_names(standard: Iterable[str]) -> dict[str, str]:
+    """The names of functions and classes of torch under which a module has them as well."""
+    prepare_imports()
+    known = set(standard)
+    places: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for module_name in TORCH:
+        for name, value in public(module_name):
+            dotted = f"{module_name}.{name}"
+            if dotted in known:
+                places.setdefault(id(value), dotted)
+            elif id(value) in places:
+                found[dotted] = places[id(value)]
+    return found
+
+
 def public(module_name: str) -> Iterator[tuple[str, Any]]:
     module = sys.modules.get(module_name)
     listed = getattr(module, "__all__", ())
