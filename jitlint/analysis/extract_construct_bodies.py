@@ -206,7 +206,7 @@ def format_item(v: Any) -> Any:
 
 def percent_format_item(v: Any) -> Any:
     """'%.2f' % x.item()"""
-    return "%.2f" % v.scalar.item()
+    return "%.2f" % v.scalar.item()  # noqa: UP031
 
 
 def divmod_of_item(v: Any) -> Any:

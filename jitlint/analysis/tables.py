@@ -126,7 +126,7 @@ class Operator:
         """The ids of all graph breaks that the row tells of."""
         given = (self.with_tensor, self.with_tensor_inside, self.with_tensor_held)
         found = (self.breaks, *given, self.held)
-        named = (*found, self.reads, self.input, self.intermediate)
+        named = (*found, self.reads, self.input, self.intermediate, self.symbolic)
         return frozenset(each for each in named if each is not None and each.startswith("GB"))
 
     @property

@@ -17,11 +17,15 @@ from .effect_fixes.fixes import fix_for
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
 
 
+CONSTRUCTS = ("class_in_region", "draw_from_generator", "store_on_function")
+
+
 def _rows() -> Iterator[Operator]:
     """What the table knows to break a graph, effects and reads aside."""
     table = tables.load()
     yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
     yield from table.rows("requires_grad")
+    yield from filter(None, map(table.construct, CONSTRUCTS))
     for row in table.rows("standard", "functions", "methods", "modules"):
         if not (row.effect or row.varies or row.reads or row.dynamic_shape):
             yield row
