@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
-from jitlint.analysis.expressions import evaluate, evaluate_target_path
+from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import KERAS_COMPILE, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
@@ -54,8 +54,10 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
+    is_callable,
     is_constant,
     is_none,
+    is_symbol,
     is_tensor,
     is_true,
     join,
@@ -313,8 +315,10 @@ def _call_module(
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
         return value
+    torch = frame.machine.torch
     operator = frame.machine.table_of(instance.name).module(instance.name)
-    for row in (operator, frame.machine.torch.hooked(instance.hook)):
+    called = torch.standard(f"{instance.name}.__call__")
+    for row in (operator, called, torch.hooked(instance.hook)):
         frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -364,8 +368,13 @@ def number_of(tensors: list[Tensor], read: Read) -> Static:
 
 
 def _is_given(tensor: Tensor) -> bool:
-    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
-    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
+    """Whether the compiler may guard on what is read of a tensor, of whatever dtype that is."""
+    may_guard = tensor.dtype is None or tensor.dtype in GUARDED
+    return tensor.origin is not Origin.COMPUTED and may_guard
+
+
+GUARDED = frozenset({"bool", "int64"})
+"""Dtypes of which a number becomes a constant under a guard; others make a symbol (measured)."""
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -446,12 +455,17 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
-    _observe_numbers(frame, name, arguments, node)
+    read = _observe_numbers(frame, name, arguments, node)
+    if read is not None and isinstance(result, Unknown):
+        result = Static(source=Source.DATA, read=Read(name, read))
+    _observe_opaque(frame, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
+    if is_symbol(result) and result.read is not None and result.read.node is not None:
+        result = computed(frame, node, *arguments.all())
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
@@ -461,11 +475,15 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
 
 def _observe_numbers(
     frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
-) -> None:
-    """Tell the log of tensors that are given where an operator asks for a number."""
+) -> str | None:
+    """Tell the log of tensors that are given where an operator asks for a number.
+
+    The result is the break by which the call itself reads a number, if it does.
+    """
     rows = frame.machine.torch.numbers(operator)
+    read: str | None = None
     if not rows or frame.region is None:
-        return
+        return None
     given = {str(position): value for position, value in enumerate(arguments.positional)}
     given |= arguments.keywords
     for slot, row in rows.items():
@@ -475,6 +493,18 @@ def _observe_numbers(
             frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
         elif not slot:
             frame.observe_operation(node, row, Use.CALL, arguments.all())
+            read = row.reads
+    return read
+
+
+def _observe_opaque(frame: Frame, arguments: Arguments, node: cst.BaseExpression) -> None:
+    """Tell the log of a generator from outside, which a graph does not take."""
+    if any(value == GENERATOR for value in arguments.all()):
+        row = frame.machine.torch.construct("draw_from_generator")
+        frame.observe_operation(node, row, Use.CALL)
+
+
+GENERATOR = ExternalInstance("torch.Generator")
 
 
 def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
@@ -499,8 +529,13 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     operator = machine.table_of(name).function(name)
     if operator is None or not operator.is_notable:
         operator = machine.torch.standard(name) or operator
-    if operator is not None and operator.one_argument and len(arguments.all()) == 1:
+    if operator is None:
+        return machine.torch.skipped(name)
+    if operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
+    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves_of(arguments.all()))):
+        captured = operator.with_tensor_held_captured
+        return replace(operator, breaks=operator.with_tensor_held, captured=captured)
     return operator
 
 
@@ -543,6 +578,8 @@ def _result_of_external(
         shapes.used(frame, node, *arguments.all())
     if operator is None:
         return _result_of_standard(frame, name, arguments)
+    if operator.one_argument and len(arguments.all()) == 1:
+        operator = operator.one_argument
     result = operator_result(operator, name, arguments)
     if table.framework != Framework.TORCH.value:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -550,6 +587,8 @@ def _result_of_external(
     if name.startswith("numpy."):
         if operator.folds and (number := _number_of(arguments)) is not None:
             return number
+        if operator.returns is None:
+            return _result_of_standard(frame, name, arguments)
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
         return _of_literal(frame, result, operator, arguments.first)
@@ -572,6 +611,8 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
         return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
+    if operator is not None and operator.symbolic:
+        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(arguments.first):
@@ -724,6 +765,7 @@ def _tensor_method(
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
     _observe_numbers(frame, f"Tensor.{name}", given, node)
+    _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
     if result == SHAPE:
         result = frame.machine.size_of(receiver)
@@ -848,7 +890,7 @@ def _list_method(
         case "copy":
             return receiver
         case "sort":
-            observe_order(frame, element, arguments, node, Construct.SORT)
+            observe_order(frame, element, arguments, node)
             return NONE
         case "index" | "remove":
             if arguments.positional and is_tensor(arguments.positional[0]):
@@ -860,19 +902,14 @@ def _list_method(
 
 
 def observe_order(
-    frame: Frame,
-    element: Value,
-    arguments: Arguments,
-    node: cst.BaseExpression,
-    construct: Construct,
+    frame: Frame, element: Value, arguments: Arguments, node: cst.BaseExpression
 ) -> None:
     """Sorting asks whether one key is less than another."""
     key = arguments.keywords.get("key")
     ordered = element if key is None else apply(frame, key, Arguments([element]), node)
-    if isinstance(ordered, Tuple):
-        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
-    if is_tensor(ordered):
-        frame.observe(node, ordered, construct, node)
+    asked = next(filter(asks_data, leaves_of((ordered,))), None)
+    if asked is not None:
+        frame.observe(node, asked, Construct.SORT, node)
 
 
 def _grown(receiver: Tuple | Sequence, added: Value) -> Value:

@@ -71,7 +71,8 @@ class Framework(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
-    graph break that the read causes ("" where it causes none). `loss`: a size was read of a
+    graph break that the read causes ("" where it causes none; `unbroken`: and the compiler goes
+    on with a number that it does not know). `loss`: a size was read of a
     shape that this call has lost; `node` is the call that reads. `given`: the tensor is an
     input of the region, whose number the compiler may guard on instead of making a symbol."""
 
@@ -80,6 +81,7 @@ class Read:
     loss: "Loss | None" = None
     node: "cst.CSTNode | None" = field(default=None, compare=False)
     given: bool = False
+    unbroken: bool = False
 
 
 class Size(enum.Enum):
@@ -327,8 +329,11 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Function(Value):
+    """`bare`: as its decorators get it."""
+
     info: "FunctionInfo"
     closure: Closure | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +440,11 @@ MAX_OPTIONS = 8
 
 def is_tensor(value: Value) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor)
+
+
+def is_symbol(value: Value) -> TypeGuard[Static]:
+    """Whether the compiler goes on with a number that it does not know."""
+    return isinstance(value, Static) and value.read is not None and value.read.unbroken
 
 
 def is_callable(value: Value) -> bool:
