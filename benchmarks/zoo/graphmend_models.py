@@ -16,6 +16,7 @@ from zoo import Model
 
 Inputs = dict[str, Any]
 
+
 def of(
     name: str,
     inputs: Callable[[], Inputs],

@@ -251,8 +251,8 @@ class Describer:
                 function = self.test.value_of(node.func)
                 if isinstance(function, External) and function.name == "torch.finfo":
                     described = self.describe(tensor, at)
-                    dtype = described.dtype if isinstance(described, Profile) else DType(frozenset())
-                    return refused_dtype(Kind.WHOLE, dtype, self._short(tensor))
+                    if isinstance(described, Profile):
+                        return refused_dtype(Kind.WHOLE, described.dtype, self._short(tensor))
         return [Hazard(self.code(node), self.code(node))]
 
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
@@ -939,12 +939,22 @@ def proven_by_guard(describer: Describer, guard: cst.BaseExpression) -> frozense
             left=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")),
             comparisons=[cst.ComparisonTarget(operator=operator, comparator=wanted)],
         ):
-            is_set = isinstance(operator, cst.In) and isinstance(wanted, cst.Tuple | cst.List)
-            dtypes = [each.value for each in wanted.elements] if is_set else [wanted]
-            is_any = is_set or isinstance(operator, cst.Equal | cst.Is)
-            if is_any and all(_is_floating_dtype(describer, each) for each in dtypes):
+            dtypes = _dtypes_of(operator, wanted)
+            if dtypes and all(_is_floating_dtype(describer, each) for each in dtypes):
                 return _only_leaf(describer, tensor)
     return frozenset()
+
+
+def _dtypes_of(
+    operator: cst.BaseCompOp, wanted: cst.BaseExpression
+) -> Sequence[cst.BaseExpression]:
+    """What is compared with `== wanted` or `in (…)`."""
+    match operator, wanted:
+        case cst.In(), cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return [each.value for each in elements]
+        case ((cst.Equal() | cst.Is()), _):
+            return [wanted]
+    return []
 
 
 def _is_floating_dtype(describer: Describer, node: cst.BaseExpression) -> bool:

@@ -1,6 +1,7 @@
 """`if bad: warn(…); x = a`: the effects as an operator, the values as a selection."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import libcst as cst
 
@@ -37,15 +38,15 @@ def effects_as_operator(seen: Observation, ctx: Context) -> Fix:
         fix,
         safety=Safety.UNSAFE,
         title=f"Split the branch into the operator `{operator.name}`, which has an effect and no "
-        f"result,{rest}{_conditions(fix)}",
+        f"result,{rest}{_conditions(fix, report.conditions)}",
         replacements={**fix.replacements, before: added},
         imports=scope.Spelling(seen.module).imports(),
     )
 
 
-def _conditions(fix: Fix) -> str:
+def _conditions(fix: Fix, own: Sequence[str]) -> str:
     _, found, conditions = fix.title.partition(", right if ")
-    given = ["no caller maps over it (torch.vmap)", *([conditions] if found else [])]
+    given = [*own, *([conditions] if found else [])]
     return f", right if {' and '.join(given)}"
 
 
@@ -95,6 +96,10 @@ class _Report:
                 for effect in arm.effects
             ]
         )
+
+    @property
+    def conditions(self) -> Sequence[str]:
+        return self._arguments.conditions
 
     def call(self, test: cst.BaseExpression) -> cst.SimpleStatementLine:
         _, *others = self._arguments.passed()

@@ -10,7 +10,16 @@ from libcst.helpers import get_full_name_for_node
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tree import ancestors_of, contains, definitions_of, parents_of
-from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown
+from jitlint.analysis.values import (
+    UNKNOWN,
+    Framework,
+    Source,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+    join_all,
+)
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
@@ -47,7 +56,7 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     return Fix(
         Safety.UNSAFE,
         f"Move the statement into the operator `{name}`, which has an effect and no result, "
-        "right if no caller maps over it (torch.vmap)",
+        f"right if {' and '.join(arguments.conditions)}",
         {
             before: cst.FlattenSentinel([before, operator.definition(), *operator.registrations()]),
             place.node: cst.FlattenSentinel([call, *rest]),
@@ -167,6 +176,12 @@ class Arguments:
     annotations: dict[str, cst.BaseExpression] = field(default_factory=dict)
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     nodes: dict[cst.CSTNode, str] = field(default_factory=dict)
+    taken: dict[str, None] = field(default_factory=dict)
+    """What a name is taken for, on the evidence of some of the calls."""
+
+    @property
+    def conditions(self) -> list[str]:
+        return [*self.taken, "no caller maps over it (torch.vmap)"]
 
     def collect(self, statements: Sequence[cst.CSTNode]) -> None:
         """What these statements, which are a part of `place`, read."""
@@ -246,7 +261,7 @@ class Arguments:
         self._add(node, wanted, self._annotation(node))
 
     def _annotation(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        value = self.seen.value_of(node)
+        value = self._evidence(node)
         declared = self._declared(node)
         if declared is not None and isinstance(node, cst.Name):
             check_number(node, declared, self.seen)
@@ -260,6 +275,22 @@ class Arguments:
             return declared
         code = self.seen.module.tree.code_for_node(node)
         raise Withheld(f"the type of `{code}` is not known, which an operator has to declare")
+
+    def _evidence(self, node: cst.BaseExpression) -> Value:
+        """What the node is in all calls; of a name that is asked for, in those that tell.
+
+        The break is there because the calls that tell are right.
+        """
+        value = self.seen.value_of(node)
+        if not isinstance(node, cst.Name) or node.value not in scope.names_read(self.seen.node):
+            return value
+        values = (moment.evaluate(node) for moment in self.seen.moments)
+        told = join_all(each for each in values if each != UNKNOWN)
+        is_size = isinstance(told, Static) and told.source is Source.SHAPE
+        if told == value or not (isinstance(told, Tensor) or is_size):
+            return value
+        self.taken[f"`{node.value}` is a {'size' if is_size else 'tensor'}"] = None
+        return told
 
     def _declared(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """The annotation of a parameter that keeps its value."""
