@@ -9,7 +9,7 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import ancestors_of, contains, definitions_of, parents_of
+from jitlint.analysis.tree import ancestors_of, contains, definitions_of, found_in, parents_of
 from jitlint.analysis.values import (
     UNKNOWN,
     Framework,
@@ -210,7 +210,9 @@ class Arguments:
         """Sizes, and numbers that are arguments, can become symbols, which no text can hold
         (measured with torch 2.13: a graph takes no text that was made of a symbol)."""
         value = self.seen.value_of(node)
-        if isinstance(value, Tensor | Unknown):
+        if isinstance(value, Unknown):
+            return self._is_setting(node)
+        if isinstance(value, Tensor):
             return False
         if not isinstance(node, cst.Attribute):
             return isinstance(value, Static) and (
@@ -219,6 +221,20 @@ class Arguments:
         if isinstance(self.seen.value_of(node.value), Tensor):
             return node.attr.value in ("dtype", "device", "layout")
         return not isinstance(value, Static) or value.source is not Source.SHAPE
+
+    def _is_setting(self, node: cst.BaseExpression) -> bool:
+        """Whether it is made of attributes of the object, which a trace takes as they are."""
+        made: cst.BaseExpression | None = node
+        if isinstance(node, cst.Name):
+            tree = self.seen.module.tree
+            made = scope.definition_of(node.value, self.place.node, tree).value
+        first = self.place.function.params.params[:1]
+        if made is None or not first or not any(_classes_around(self.place)):
+            return False
+        calls = found_in(made, cst.Call)
+        return scope.names_read(made) & self.local == {first[0].name.value} and not any(
+            isinstance(each.func, cst.Attribute) for each in calls
+        )
 
     def _is_no_number(self, node: cst.BaseExpression) -> bool:
         """Whether a parameter is annotated as something else, such as a `Literal` of modes."""
