@@ -12,6 +12,23 @@ from jitlint.rule import load_rules
 HEADER = "import torch\nfrom torch import nn\n\n\n"
 
 WITHHELD = {
+    "a tensor that a function keeps before it is bound anew": (
+        """
+        kept = []
+
+        @torch.compile
+        def f(x):
+            def keep():
+                kept.append(y)
+
+            y = x * 2
+            keep()
+            if x.sum() > 0:
+                y = y - 1
+            return y
+        """,
+        "could tell it from a copy",
+    ),
     "a temporary that is used twice, and whose gradient may be infinite": (
         """
         @torch.compile

@@ -48,46 +48,49 @@ def uses_of_name(describer: Describer, name: str, *without: cst.CSTNode) -> set[
 
 def uses_behind(describer: Describer, name: str, node: cst.CSTNode) -> set[Use]:
     """The uses of the value that a statement gives to a variable: those before it are of
-    another value, unless the code comes round again or runs later."""
+    another value, unless the code comes round again."""
     function = scope.function_of(node, describer.module) or describer.module
     around = ancestors_of(node, describer.module)
     within = itertools.takewhile(lambda each: each is not function, around)
     if any(isinstance(each, cst.For | cst.While) for each in within):
         return uses_of_name(describer, name, node)
-    later = {id(each) for each in _later(function, node)}
-    return {
-        use_of(describer, each, node)
-        for each in scope.reads(function)
-        if each.value == name and id(each) in later
-    }
-
-
-def _later(function: cst.CSTNode, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """What runs behind a statement, and in functions that are defined before it."""
-    behind = False
-    inside = {id(each) for each in nodes_in(node)}
-    for each in nodes_in(function):
-        behind = behind or each is node
-        if behind and id(each) not in inside:
-            yield each
-        elif each is not function and isinstance(each, cst.FunctionDef | cst.Lambda):
-            yield from nodes_in(each)
+    return _uses_from(describer, name, node)
 
 
 def uses_between(describer: Describer, name: str, before: cst.CSTNode) -> set[Use]:
     """The uses of the value that a variable has at `before`, until there."""
     definition = scope.definition_of(name, before, describer.module)
-    function = scope.function_of(before, describer.module) or describer.module
-    order = {id(node): number for number, node in enumerate(nodes_in(function))}
-    start, end = order.get(id(definition.place), len(order)), order[id(before)]
-    if definition.value is None or start > end:
+    if definition.value is None:
         return {Use.KEPT}
-    inside = {id(node) for node in scope.reads(definition.place)}
-    return {
-        use_of(describer, node, definition.place, before)
-        for node in scope.reads(function)
-        if node.value == name and id(node) not in inside and start < order[id(node)] < end
+    return _uses_from(describer, name, definition.place, before)
+
+
+def _uses_from(
+    describer: Describer, name: str, start: cst.CSTNode, end: cst.CSTNode | None = None
+) -> set[Use]:
+    """The uses of a variable behind one statement and before another, and in code that runs
+    at any time."""
+    function = scope.function_of(start, describer.module) or describer.module
+    known = [start] if end is None else [start, end]
+    order = {id(each): number for number, each in enumerate(nodes_in(function))}
+    first, last = order[id(start)], len(order) if end is None else order[id(end)]
+    inside = {id(read) for each in known for read in scope.reads(each)}
+    nested = {
+        id(read)
+        for each in nodes_in(function)
+        if isinstance(each, RUN_LATER) and each is not function
+        for read in scope.reads(each)
     }
+    return {
+        use_of(describer, read, *known)
+        for read in scope.reads(function)
+        if read.value == name
+        and id(read) not in inside
+        and (first < order[id(read)] < last or id(read) in nested)
+    }
+
+
+RUN_LATER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp)
 
 
 def use_of(describer: Describer, node: cst.BaseExpression, *without: cst.CSTNode) -> Use:
