@@ -22,7 +22,7 @@ from enum import Enum
 from types import FrameType, ModuleType
 from typing import Any
 
-from jitlint.analysis.extract_arguments import evaluate, plain_calls, time_limit, working
+from jitlint.analysis.extract_arguments import evaluate, plain_calls, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_standard import (
     LIBRARY,
@@ -35,6 +35,7 @@ from jitlint.analysis.extract_standard import (
     subjects,
 )
 from jitlint.analysis.makers import CUT_OFFS, SCRIPTED
+from jitlint.time_limit import time_limit
 
 SYSTEM = frozenset(
     {
@@ -96,7 +97,7 @@ def _enters_itself(pair: tuple[Subject, str]) -> bool:
     maker, _ = pair
     made = plain_calls(maker.name, maker.resolve(), of_torch=maker.of_torch)
     for text in working(made, maker.call, 1):
-        with contextlib.suppress(Exception), time_limit(SECONDS):
+        with contextlib.suppress(Exception), time_limit(SECONDS, TimeoutError):
             manager = maker.call(text)
             return hasattr(type(manager), "__enter__") and manager.__enter__() is manager
     return False
@@ -137,7 +138,7 @@ def _effect_of_call(subject: Subject, text: str) -> str | None:
     """The effect of one call, with an owner and arguments that are there already."""
     function = subject.resolve()
     args, kwargs = evaluate(text)
-    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
+    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS, TimeoutError):
         return effect_of(lambda: function(*args, **kwargs))
     return None
 

@@ -128,6 +128,9 @@ class Machine:
         self.changes = Changes()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
+        self.symbolic_calls: dict[tuple[Module, FunctionInfo | None], list[Value]] = {}
+        self.eager_models: set[ClassInfo] = set()
+        self.fused_models: set[ClassInfo] = set()
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()
@@ -239,6 +242,25 @@ class Machine:
             and self.method(cls, "forward") is not None
             and not any(map(_is_autograd, bases))
         )
+
+    def is_keras(self, cls: ClassInfo) -> bool:
+        """Whether it is a `keras.Layer` or a `keras.Model`."""
+        return any(
+            base.removeprefix("tensorflow.").startswith("keras.")
+            and base.rpartition(".")[2] in ("Layer", "Model", "Sequential")
+            for base in self.external_bases(cls)
+        )
+
+    def run_by_call(self, cls: ClassInfo) -> str:
+        """The method that runs when an object of the class is called."""
+        if self.is_module(cls):
+            return "forward"
+        return "call" if self.is_keras(cls) else "__call__"
+
+    def kind_inside(self, cls: ClassInfo, kind: RegionKind) -> RegionKind:
+        """AutoGraph does not follow a call of a Keras object."""
+        is_left = kind is RegionKind.GRAPH and self.is_keras(cls)
+        return RegionKind.KERAS if is_left else kind
 
     def is_enum(self, cls: ClassInfo) -> bool:
         return any(base.startswith("enum.") for base in self.external_bases(cls))

@@ -1,5 +1,6 @@
 """What TensorFlow's functions and layers do to static shapes, by their table rows."""
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,16 +9,19 @@ import libcst as cst
 from jitlint.analysis import shapes
 from jitlint.analysis.calls import handles
 from jitlint.analysis.frame import Frame
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     NONE,
     UNKNOWN,
+    Batch,
     External,
     Framework,
     Loss,
     Sequence,
     Shape,
     Size,
+    Static,
     Tensor,
     Tuple,
     Value,
@@ -67,8 +71,19 @@ def result(
 
 
 def _of_tensor(operator: Operator, value: Tensor, arguments: "Arguments") -> Tensor:
-    value = replace(value, framework=Framework.TENSORFLOW, rank=None)
+    named = filter(None, map(_dtype_named, arguments.all()))
+    dtype = next(named, value.dtype)
+    value = replace(value, framework=Framework.TENSORFLOW, rank=None, dtype=dtype)
     return replace(value, shape=_shape(operator, arguments))
+
+
+DTYPES = re.compile(r"(?:tensorflow|numpy)\.((?:u?int|b?float|complex)\d+|bool|string)")
+
+
+def _dtype_named(value: Value | None) -> str | None:
+    """The dtype that an argument names: functions take it in several places."""
+    match = DTYPES.fullmatch(value.name) if isinstance(value, External) else None
+    return match[1] if match else None
 
 
 def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
@@ -84,6 +99,9 @@ def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
         return lost
     if operator.elementwise and len(tensors) == 1:
         return tensors[0]
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if operator.elementwise and isinstance(first, Batch):
+        return Shape((Size.OPEN,), more=True, ragged=first.loader)
     return None
 
 
@@ -123,7 +141,18 @@ def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExp
     if isinstance(value, Tensor) and value.framework is Framework.TENSORFLOW:
         return value
     spelled = shapes.shape_of(arguments.get(2, "shape"))
-    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value))
+    dtype = _dtype_named(arguments.get(1, "dtype")) or _dtype_of_value(value)
+    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value), dtype=dtype)
+
+
+LITERALS: dict[type, str] = {bool: "bool", int: "int32", float: "float32", str: "string"}
+
+
+def _dtype_of_value(value: Value) -> str | None:
+    """What TensorFlow makes of numbers, if they are all of one kind."""
+    leaves = leaves_of((value,))
+    kinds = {LITERALS.get(type(e.const)) if isinstance(e, Static) else None for e in leaves}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 @handles("tensorflow.unstack")
@@ -145,10 +174,8 @@ def _spec(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpress
     shape = shapes.shape_of(given)
     if name == "tensorflow.TensorSpec" and given == NONE and isinstance(node, cst.Call):
         shape = Shape(lost=Loss(node, name, frame.module, frame.function, is_declared=True))
-    dtype = arguments.get(1, "dtype")
-    named = dtype.name if isinstance(dtype, External) else ""
-    known = named.removeprefix("tensorflow.") if named.startswith("tensorflow.") else None
-    return replace(GRAPH_TENSOR, shape=shape, dtype=known)
+    dtype = _dtype_named(arguments.get(1, "dtype"))
+    return replace(GRAPH_TENSOR, shape=shape, dtype=dtype)
 
 
 @handles("tensorflow.TensorShape")

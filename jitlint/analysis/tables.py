@@ -64,7 +64,8 @@ class Operator:
     read and of a size that depends on data. `folds`: of numbers it makes a number, and no
     array. `varies`: two calls with equal arguments give different values (clocks, random
     numbers). `effect` is what it does to the world outside of the program: "output", "random"
-    (a generator moves on) or "system". `exported`: torch.export takes it. `instance` is the
+    (a generator moves on) or "system". `exported`: torch.export takes it. `computes`: it
+    gives tensors for tensors, and reads none. `instance` is the
     class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
     symbol does not. `unless` are the places that have to be filled to avoid the break.
@@ -108,6 +109,7 @@ class Operator:
     varies: bool = False
     effect: str | None = None
     exported: bool = False
+    computes: bool = False
     instance: str | None = None
     given: bool = False
     unless: tuple[str, ...] = ()

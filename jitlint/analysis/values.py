@@ -110,13 +110,14 @@ class Shape:
 
     `more`: dimensions follow whose number is not known. `lost`: nothing is known, behind
     this call. `nested`: the value may be a structure of such tensors instead (inputs of a
-    Keras layer).
+    Keras layer). `ragged`: the call that makes batches, of which the last one is smaller.
     """
 
     dims: tuple[int | Size, ...] = ()
     more: bool = False
     lost: Loss | None = None
     nested: bool = False
+    ragged: Loss | None = None
 
     @property
     def is_open(self) -> bool:
@@ -201,9 +202,14 @@ class StaticShape(Value):
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Value):
-    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements."""
+    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements.
+
+    `rows`: how many there are, where that is known; `is_endless`: they never end.
+    """
 
     element: Value
+    rows: int | None = None
+    is_endless: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,12 +299,13 @@ class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
-    a hook was registered on it, if one was.
+    a hook was registered on it, if one was. `is_fused`: a model that Keras has XLA compile.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
+    is_fused: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -521,7 +528,7 @@ def join_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
     if a.lost is not b.lost:
         return None
     dims = tuple(_join_sizes(x, y) for x, y in zip(a.dims, b.dims, strict=True))
-    return Shape(dims, a.more, a.lost, a.nested and b.nested)
+    return Shape(dims, a.more, a.lost, a.nested and b.nested, a.ragged or b.ragged)
 
 
 def _join_sizes(a: int | Size, b: int | Size) -> int | Size:
@@ -629,7 +636,7 @@ def _varying_shape(items: tuple[Value, ...], joined: Shape | None) -> Shape | No
 def _element_shape(shape: Shape | None) -> Shape | None:
     if shape is None or shape.lost is not None or not shape.dims:
         return shape
-    return replace(shape, dims=shape.dims[1:]) if not shape.more else None
+    return replace(shape, dims=shape.dims[1:], ragged=None) if not shape.more else None
 
 
 DATA_SHAPE = Shape((Size.DATA,), more=True)

@@ -10,14 +10,13 @@ from jitlint.analysis.observations import Call
 from jitlint.analysis.scope import function_of, names_written
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor, Value
-from jitlint.finding import Fix, Replacement, Safety
+from jitlint.finding import Fix, Replacement, Safety, Withheld
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
 from ._arguments import Argument, arguments_of
 from ._kernels import UFUNCS, Taking, may_write, taking
 from ._results import Result, Width, result_of, returns_nothing
-from ._withheld import Withheld
 
 NOT_GLOBAL = "the kernel is no name of this module's top level, where an operator could call it"
 NOT_WRITTEN = "the arguments are not all written in the call"
