@@ -10,8 +10,10 @@ For each library or set: its wheels are downloaded, and small models (`zoo/`) ru
 compiled, in a process of their own. jitlint's fixes, safe and unsafe, are then applied to a
 copy of the files that the models import, and the models run again from equal weights on equal
 inputs. A model that differs is bisected to the fix that is to blame, which counts as refuted
-and is taken back. Breaks are counted in Dynamo's own log. Needs what
-`benchmarks/requirements.txt` lists. Exit status 1 if a fix was refuted, or a model differs.
+and is taken back. Breaks are counted in Dynamo's own log. A set is a list of models that
+somebody else chose: `data/SET.json` has their wheels, and the figures that were published,
+which stand beside ours, counted in the same way. Needs what `benchmarks/requirements.txt`
+lists. Exit status 1 if a fix was refuted, or a model differs.
 """
 
 import argparse

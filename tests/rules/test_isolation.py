@@ -25,6 +25,32 @@ def f(x):
 """,
         ["limit: torch.types.Number"],
     ),
+    "what only some of the calls tell the types of": (
+        """
+class Attention(nn.Module):
+    def forward(self, hidden, shapes=None):
+        batch, length, _ = hidden.shape
+        if (shapes[:, 0] * shapes[:, 1]).sum() != length:
+            raise ValueError("the shapes do not fit")
+        return hidden * 2
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def forward(self, x: Tensor, shapes: Tensor):
+        return self.attention(x, shapes)
+
+
+attention, model = torch.compile(Attention()), torch.compile(Model())
+""",
+        (
+            "def _check_attention_forward(shapes: Tensor, length: int) -> None:",
+            "        _check_attention_forward(shapes, length)\n",
+        ),
+    ),
     "a function whose name is another one without its underscore": (
         """
 def _check(x: Tensor, n: int) -> None:

@@ -251,9 +251,8 @@ class Describer:
                 function = self.test.value_of(node.func)
                 if isinstance(function, External) and function.name == "torch.finfo":
                     described = self.describe(tensor, at)
-                    if not isinstance(described, Profile):
-                        return refused_dtype(Kind.WHOLE, DType(frozenset()), self._short(tensor))
-                    return refused_dtype(Kind.WHOLE, described.dtype, self._short(tensor))
+                    if isinstance(described, Profile):
+                        return refused_dtype(Kind.WHOLE, described.dtype, self._short(tensor))
         return [Hazard(self.code(node), self.code(node))]
 
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
@@ -940,22 +939,22 @@ def proven_by_guard(describer: Describer, guard: cst.BaseExpression) -> frozense
             left=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")),
             comparisons=[cst.ComparisonTarget(operator=operator, comparator=wanted)],
         ):
-            dtypes = _wanted_dtypes(operator, wanted)
+            dtypes = _dtypes_of(operator, wanted)
             if dtypes and all(_is_floating_dtype(describer, each) for each in dtypes):
                 return _only_leaf(describer, tensor)
     return frozenset()
 
 
-def _wanted_dtypes(
+def _dtypes_of(
     operator: cst.BaseCompOp, wanted: cst.BaseExpression
 ) -> Sequence[cst.BaseExpression]:
-    """Those that `== wanted`, `is wanted` or `in wanted` lets through, where that is known."""
+    """What is compared with `== wanted` or `in (…)`."""
     match operator, wanted:
         case cst.In(), cst.Tuple(elements=elements) | cst.List(elements=elements):
             return [each.value for each in elements]
-        case cst.Equal() | cst.Is(), _:
+        case ((cst.Equal() | cst.Is()), _):
             return [wanted]
-    return ()
+    return []
 
 
 def _is_floating_dtype(describer: Describer, node: cst.BaseExpression) -> bool:

@@ -55,6 +55,7 @@ from .uses import (
     arithmetic_partner,
     arithmetic_partners,
     use_of,
+    uses_behind,
     uses_between,
     uses_of_name,
 )
@@ -381,7 +382,7 @@ class Selection:
     def _uses(self, target: str) -> set[Use]:
         match self.branch.form:
             case Form.ASSIGN:
-                return uses_of_name(self.describer, target, self.branch.node)
+                return uses_behind(self.describer, target, self.branch.node)
             case Form.EXPRESSION:
                 assert isinstance(self.branch.node, cst.BaseExpression)
                 return {use_of(self.describer, self.branch.node)}
@@ -418,7 +419,7 @@ class Selection:
         if self.branch.end is not None:
             own.append(self.branch.end)
         for name in profile.alias:
-            if self.branch.form is Form.ASSIGN and name == target:
+            if self.branch.form is Form.ASSIGN and name == target and Use.KEPT not in uses:
                 if not uses_between(self.describer, name, self.branch.node) <= VALUES:
                     return False
                 continue
