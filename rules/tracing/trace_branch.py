@@ -66,7 +66,8 @@ class TraceBranch(Rule):
     Safe where the test has one element, and both arms are pure, of one shape, dtype and
     stride, depend on the same differentiable values, take every dtype that the test takes,
     and have finite gradients where they are not taken. `torch.cond` is never safe: its
-    gradient has no gradient, and its errors are those of the compiler. An operator with an
+    gradient has no gradient, and its errors are those of the compiler. Nor is an early return
+    whose rest may fail: it is computed always. An operator with an
     effect is never safe: it takes the types of its arguments from annotations and from the
     calls that were found, cannot be mapped over (`torch.vmap`), and stands below autograd and
     autocast; code that asks for those, or multiplies matrices, is left alone. Withheld when

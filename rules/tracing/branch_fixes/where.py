@@ -7,7 +7,7 @@ wanted can be infinite or NaN. `torch.cond` computes one; it stands where that i
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import libcst as cst
@@ -47,12 +47,15 @@ from .profile import (
     agree,
     proven_by,
 )
+from .pure import ahead
 from .uses import VALUES, Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
 from .withheld import NotMine, Withheld
 
 ONE_COMPUTED = "no arm fails and no gradient is differentiated again"
 """What `torch.cond` does not keep: errors become those of the compiler, which it also runs
 in eager code, and its gradient has no gradient (measured with torch 2.13)."""
+
+NO_FAILURE = "nothing fails behind the early return"
 
 Guarded = tuple[cst.BaseExpression | None, Branch]
 
@@ -210,7 +213,9 @@ class Selection:
 
     @cached_property
     def describer(self) -> Describer:
-        return Describer(self.test, self.branch.statement, self.branch.between)
+        between = self.branch.between
+        test = ahead(self.test, between) if between else self.test
+        return Describer(test, self.branch.statement, between)
 
     def describe(self, node: cst.BaseExpression, arm: int) -> Described:
         """An expression of an arm; the last one may stand behind other statements."""
@@ -263,11 +268,20 @@ class Selection:
             raise Withheld(f"`{name}` gets another value behind the early return")
         for statement in between:
             assign = cst.ensure_type(statement.body[0], cst.Assign)
-            described = self.describer.describe(assign.value, statement)
-            found = conditions_for(described.hazards, self.evidence)
-            self.conditions.update(dict.fromkeys(found))
+            self._check_failures(self.describer.describe(assign.value, statement))
         for case in self.branch.cases:
             hazards_in(self.describer, case.test)
+
+    def _check_failures(self, described: Described) -> frozenset[Hazard]:
+        """That the tail of an early return never fails is a condition."""
+        left = self.evidence.left_of(described.hazards)
+        self.conditions.update({each.condition or NO_FAILURE: None for each in left})
+        return left
+
+    def _without_failures(self, last: Profile) -> Profile:
+        if self.branch.end is None and not self.branch.inlined:
+            return last
+        return replace(last, hazards=last.hazards - self._check_failures(last))
 
     def _check_dropped(self, arm: Arm) -> None:
         """What nothing uses is gone: it must have had no effect, and fail no sooner."""
@@ -315,7 +329,8 @@ class Selection:
         profiles = [each for each in described if isinstance(each, Profile)]
         for node, profile in zip(nodes, profiles, strict=True):
             self._check_alias(target, node, profile)
-        agreement = agree(profiles, self.evidence)
+        *arms, last = profiles
+        agreement = agree([*arms, self._without_failures(last)], self.evidence)
         if all(use is Use.FUNCTIONAL for use in self._uses(target)):
             kept = tuple(each for each in agreement.conditions if "contiguous" not in each)
             return Agreement(kept, agreement.finite)
@@ -424,7 +439,8 @@ class Selection:
         if self.branch.statement is not node:
             return {node: cst.Else(cst.IndentedBlock(statements))}
         if self.branch.end is None:
-            return {node: cst.FlattenSentinel(statements)}
+            found: dict[cst.CSTNode, Replacement] = {node: cst.FlattenSentinel(statements)}
+            return found | dict.fromkeys(self.branch.inlined, cst.RemoveFromParent())
         if self.branch.between:
             return {
                 node: cst.RemoveFromParent(),
