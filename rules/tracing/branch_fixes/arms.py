@@ -185,17 +185,17 @@ def _returning(
         if set(default.outputs) != {RETURNED}:
             raise Withheld("some of the arms return and others do not")
         return Branch(Form.RETURN, node, statement, cases, default)
-    if statement is not node:
-        raise Withheld("the arms return and the code behind them goes on")
     between, end = _tail(statement, module)
     _check_tail_names(between, statement, module)
     last = end.body[0]
     assert isinstance(last, cst.Return)
     if last.value is None:
         raise Withheld("one arm returns a tensor and the other None")
-    if scope.block_around(end, module) is not scope.block_around(statement, module):
+    is_elif = statement is not node
+    if is_elif or scope.block_around(end, module) is not scope.block_around(statement, module):
         arm = Arm({RETURNED: _in_terms_before(last.value, between)})
-        return Branch(Form.RETURN, node, statement, cases, arm, inlined=between)
+        gone = () if is_elif else between
+        return Branch(Form.RETURN, node, statement, cases, arm, inlined=gone)
     arm = Arm({RETURNED: last.value}, _comments_of(end.leading_lines))
     return Branch(Form.RETURN, node, statement, cases, arm, between, end)
 

@@ -494,16 +494,17 @@ class Describer:
                 assert isinstance(node.func, cst.Attribute)
                 receiver = node.func.value, self.describe(node.func.value, at)
                 operator = self.table.method(name)
-                return self._operator(node, name, operator, [receiver, *self._arguments(node, at)])
+                operands = [receiver, *self._arguments(node, at)]
+                return self._operator(node, name, operator, operands, at)
             case External(name=dotted) if dotted.startswith("torch."):
                 operator = self.table.function(dotted)
                 name = dotted.rpartition(".")[2]
-                return self._operator(node, name, operator, self._arguments(node, at))
+                return self._operator(node, name, operator, self._arguments(node, at), at)
             case External(name="builtins.print" | "builtins.input" | "builtins.open"):
                 raise Withheld(f"an arm calls `{self._short(node.func)}`, which has an effect")
             case External(name="builtins.abs"):
                 operator = self.table.method("abs")
-                return self._operator(node, "abs", operator, self._arguments(node, at))
+                return self._operator(node, "abs", operator, self._arguments(node, at), at)
             case ExternalInstance(name=name) if name in PURE_LAYERS:
                 return self._layer(node, self._arguments(node, at))
             case ExternalInstance(name=name):
@@ -611,6 +612,7 @@ class Describer:
         name: str,
         operator: Operator | None,
         operands: Sequence[Operand],
+        at: cst.CSTNode,
     ) -> Described:
         function = self._short(node.func)
         arguments = [each for _, each in operands]
@@ -636,7 +638,7 @@ class Describer:
             raise Withheld(f"`{self._short(node)}` is not a single tensor")
         if name == "where" and len(node.args) < 3:
             raise Withheld(f"the shape of `{self._short(node)}` depends on data")
-        result = self._operator_result(node, name, operator, arguments, tensors)
+        result = self._operator_result(node, name, operator, arguments, at)
         result = self._with_refusals(name, result, operands)
         hazards = set(result.hazards)
         if name in FAILS_WHEN_EMPTY and tensors:
@@ -665,8 +667,9 @@ class Describer:
         name: str,
         operator: Operator,
         arguments: Sequence[Described],
-        tensors: Sequence[Profile],
+        at: cst.CSTNode,
     ) -> Profile:
+        tensors = [each for each in arguments if isinstance(each, Profile)]
         plain = name not in CASTS and not OTHER_RESULT & {
             each.keyword.value for each in node.args if each.keyword
         }
@@ -677,7 +680,7 @@ class Describer:
             result = replace(result, dtype=self._result_dtype(name, operator, result.dtype, node))
             result = replace(result, finite=finite)
         else:
-            dtype = self._cast(node, name, operator)
+            dtype = self._cast(node, name, operator, at)
             if dtype is None and operator.reduces and len(tensors) == 1:
                 dtype = self._result_dtype(name, operator, tensors[0].dtype, node)
             code = self._options(node, "reduction" if operator.reduces else name)
@@ -712,8 +715,12 @@ class Describer:
         value = self.test.value_of(node)
         return isinstance(value, Tensor) and value.rank == 0 and not value.maybe
 
-    def _cast(self, node: cst.Call, name: str, operator: Operator) -> DType | None:
+    def _cast(self, node: cst.Call, name: str, operator: Operator, at: cst.CSTNode) -> DType | None:
         """The dtype that a call asks for, or that it is named after; None: it keeps that."""
+        like = next((each.value for each in node.args if _keyword(each) == "dtype"), None)
+        if isinstance(like, cst.Attribute) and like.attr.value == "dtype":
+            if isinstance(self.test.value_of(like.value), Tensor):
+                return self._dtype_of(like.value, at)
         wanted = [
             value.name.removeprefix("torch.")
             for each in node.args
@@ -729,6 +736,10 @@ class Describer:
         if wanted or given or name in CASTS:
             return DType(frozenset({f"{self._short(node)}"}))
         return None
+
+    def _dtype_of(self, node: cst.BaseExpression, at: cst.CSTNode) -> DType | None:
+        found = self.describe(node, at)
+        return found.dtype if isinstance(found, Profile) else None
 
     def _has_no_options(self, node: cst.Call) -> bool:
         """A reduction of everything: no dimension, no flag."""

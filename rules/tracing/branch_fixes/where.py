@@ -119,7 +119,12 @@ def _read(describer: Describer, owner: cst.CSTNode) -> Guarded:
             return _without_guard(describer, read_conditional(head, module))  # type: ignore[arg-type]
         case cst.If():
             head = _head(describer, owner)
-            return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+            try:
+                return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+            except Withheld:
+                if head is owner:
+                    raise
+                return _without_guard(describer, read_if(owner, module))
     raise NotMine
 
 
