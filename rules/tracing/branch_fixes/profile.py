@@ -718,9 +718,10 @@ class Describer:
     def _cast(self, node: cst.Call, name: str, operator: Operator, at: cst.CSTNode) -> DType | None:
         """The dtype that a call asks for, or that it is named after; None: it keeps that."""
         like = next((each.value for each in node.args if _keyword(each) == "dtype"), None)
-        if isinstance(like, cst.Attribute) and like.attr.value == "dtype":
-            if isinstance(self.test.value_of(like.value), Tensor):
-                return self._dtype_of(like.value, at)
+        match like:
+            case cst.Attribute(value=tensor, attr=cst.Name(value="dtype")):
+                if isinstance(self.test.value_of(tensor), Tensor):
+                    return self._dtype_of(tensor, at)
         wanted = [
             value.name.removeprefix("torch.")
             for each in node.args
