@@ -173,6 +173,8 @@ class Bench:
     def offered(self, old: Mapping[Run, Measured]) -> list[Candidate]:
         """Each fix that is offered in the files that the models run."""
         names = {name for seen in old.values() for name in seen.lines}
+        # what a package gives out, its `__init__` says
+        names |= {f"{each}/__init__.py" for name in names for each in Path(name).parents}
         self.files = sorted(path for name in names if (path := self.source / name).is_file())
         sound = {run: seen.lines for run, seen in old.items() if not seen.failure}
         return [

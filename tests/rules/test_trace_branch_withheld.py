@@ -87,6 +87,53 @@ WITHHELD = {
         """,
         "different shapes",
     ),
+    "an early return before a search in another tensor": (
+        """
+        @torch.compile
+        def f(x, y):
+            if not x.sum():
+                return torch.tensor(0.0)
+            z = y[x.argsort()]
+            return z.sum()
+        """,
+        "indexes by data",
+    ),
+    "an early return before a change": (
+        """
+        @torch.compile
+        def f(x):
+            y = x.abs()
+            if not x.sum():
+                return y.sum()
+            z = y.add_(1)
+            return z.sum()
+        """,
+        "changes a tensor in place",
+    ),
+    "an early return in a block that more follows": (
+        """
+        @torch.compile
+        def f(x, flag: bool):
+            if flag:
+                if not x.sum():
+                    return x.sum()
+            x = x * 2
+            return x.sum()
+        """,
+        "skips more than plain assignments",
+    ),
+    "an early return in a context": (
+        """
+        @torch.compile
+        def f(x):
+            with torch.no_grad():
+                if not x.sum():
+                    return x.sum()
+                y = x.mean()
+            return y
+        """,
+        "skips more than plain assignments",
+    ),
     "random numbers in the arms": (
         """
         @torch.compile
@@ -404,6 +451,18 @@ UNSAFE = {
             return x / 2
         """,
         "right if `x` is floating",
+    ),
+    "an early return before what may fail": (
+        """
+        @torch.compile
+        def f(x):
+            y = x.detach()
+            if not y.sum():
+                return y.sum()
+            z = y.reshape(2, -1)
+            return z.sum()
+        """,
+        "nothing fails behind the early return",
     ),
     "a number that is promoted": (
         """
