@@ -7,9 +7,9 @@ from typing import Any
 import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
-from jitlint.analysis.expressions import evaluate, evaluate_target_path
+from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import makers
+from jitlint.analysis.makers import KERAS_COMPILE, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
@@ -54,14 +54,17 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
+    is_callable,
     is_constant,
     is_none,
+    is_symbol,
     is_tensor,
     is_true,
     join,
     join_all,
 )
 from jitlint.project.modules import FunctionInfo
+from jitlint.region import RegionKind
 
 
 @dataclass(slots=True)
@@ -151,19 +154,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
-                datasets.passed_to_pinned(frame, arguments, node)
-            return machine.call(frame, callee, arguments)
+                datasets.passed_to_static(frame, arguments.all(), node)
+            return _differentiated(frame, info, machine.call(frame, callee, arguments))
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(function.info), arguments, node)
-            return machine.call(frame, function, arguments.after(receiver))
+            result = machine.call(frame, function, arguments.after(receiver))
+            return _differentiated(frame, function.info, result)
         case CutOff(function, by):
             is_module = isinstance(function, Instance | ExternalInstance)
             hidden = f"{by}:module" if is_module else by
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
         case Pinned(target):
-            datasets.passed_to_pinned(frame, arguments, node)
+            datasets.passed_to_static(frame, arguments.all(), node)
             return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
@@ -202,6 +206,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     return _unknown_callee(arguments)
 
 
+def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
+    """`apply` of a `torch.autograd.Function`: torch.compile traces its backward as well, where
+    an input requires a gradient (measured)."""
+    region = frame.region
+    if region is None or region.kind is not RegionKind.COMPILE or info.name != "forward":
+        return result
+    machine = frame.machine
+    backward = machine.backward_of(info)
+    if backward is not None:
+        gradients = [TENSOR if is_tensor(each) else UNKNOWN for each in leaves_of((result,))]
+        machine.call(frame, Function(backward), Arguments([UNKNOWN, *gradients]))
+    return result
+
+
 def _observe_graph_call(
     frame: Frame, callee: Value, info: FunctionInfo, arguments: Arguments, node: cst.CSTNode
 ) -> None:
@@ -222,6 +240,8 @@ def _observe_graph_call(
     )
     call.see(tuple(arguments.positional), arguments.keywords)
     call.reached(None, frame.moment())
+    if kind is RegionKind.XLA:
+        datasets.passed_to_static(frame, arguments.all(), node)
 
 
 def _observe_hidden(
@@ -262,8 +282,9 @@ def _call_instance(
     machine = frame.machine
     row = machine.torch.hooked(machine.hooks.get(instance.cls, ""))
     frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
-    name = "forward" if machine.is_module(instance.cls) else "__call__"
-    method = machine.method(instance.cls, name)
+    method = machine.method(instance.cls, machine.run_by_call(instance.cls))
+    if method is not None and machine.is_keras(instance.cls):
+        return _call_keras(frame, instance, method, arguments)
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
@@ -271,6 +292,19 @@ def _call_instance(
         if operator is not None:
             return operator_result(operator, base, arguments)
     return _unknown_callee(arguments)
+
+
+def _call_keras(
+    frame: Frame, instance: Instance, method: FunctionInfo, arguments: Arguments
+) -> Value:
+    """In a graph the layer's method is a part of it; in Python it may be part of a model."""
+    machine = frame.machine
+    if frame.region is None or not frame.in_graph:
+        machine.symbolic_calls.setdefault((frame.module, frame.function), []).append(instance)
+        return _unknown_callee(arguments)
+    region = replace(frame.region, kind=machine.kind_inside(instance.cls, frame.region.kind))
+    inside = replace(frame, region=region)
+    return machine.call(inside, Function(method), arguments.after(instance))
 
 
 def _call_module(
@@ -281,8 +315,10 @@ def _call_module(
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
         return value
+    torch = frame.machine.torch
     operator = frame.machine.table_of(instance.name).module(instance.name)
-    for row in (operator, frame.machine.torch.hooked(instance.hook)):
+    called = torch.standard(f"{instance.name}.__call__")
+    for row in (operator, called, torch.hooked(instance.hook)):
         frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -332,8 +368,13 @@ def number_of(tensors: list[Tensor], read: Read) -> Static:
 
 
 def _is_given(tensor: Tensor) -> bool:
-    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
-    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
+    """Whether the compiler may guard on what is read of a tensor, of whatever dtype that is."""
+    may_guard = tensor.dtype is None or tensor.dtype in GUARDED
+    return tensor.origin is not Origin.COMPUTED and may_guard
+
+
+GUARDED = frozenset({"bool", "int64"})
+"""Dtypes of which a number becomes a constant under a guard; others make a symbol (measured)."""
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -414,7 +455,10 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
-    _observe_numbers(frame, name, arguments, node)
+    read = _observe_numbers(frame, name, arguments, node)
+    if read is not None and isinstance(result, Unknown):
+        result = Static(source=Source.DATA, read=Read(name, read))
+    _observe_opaque(frame, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if name in CONVERSIONS and isinstance(arguments.first, Static):
@@ -422,6 +466,8 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
+    if is_symbol(result) and result.read is not None and result.read.node is not None:
+        result = computed(frame, node, *arguments.all())
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
@@ -431,11 +477,15 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
 
 def _observe_numbers(
     frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
-) -> None:
-    """Tell the log of tensors that are given where an operator asks for a number."""
+) -> str | None:
+    """Tell the log of tensors that are given where an operator asks for a number.
+
+    The result is the break by which the call itself reads a number, if it does.
+    """
     rows = frame.machine.torch.numbers(operator)
+    read: str | None = None
     if not rows or frame.region is None:
-        return
+        return None
     given = {str(position): value for position, value in enumerate(arguments.positional)}
     given |= arguments.keywords
     for slot, row in rows.items():
@@ -445,6 +495,18 @@ def _observe_numbers(
             frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
         elif not slot:
             frame.observe_operation(node, row, Use.CALL, arguments.all())
+            read = row.reads
+    return read
+
+
+def _observe_opaque(frame: Frame, arguments: Arguments, node: cst.BaseExpression) -> None:
+    """Tell the log of a generator from outside, which a graph does not take."""
+    if any(value == GENERATOR for value in arguments.all()):
+        row = frame.machine.torch.construct("draw_from_generator")
+        frame.observe_operation(node, row, Use.CALL)
+
+
+GENERATOR = ExternalInstance("torch.Generator")
 
 
 def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
@@ -469,8 +531,13 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     operator = machine.table_of(name).function(name)
     if operator is None or not operator.is_notable:
         operator = machine.torch.standard(name) or operator
-    if operator is not None and operator.one_argument and len(arguments.all()) == 1:
+    if operator is None:
+        return machine.torch.skipped(name)
+    if operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
+    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves_of(arguments.all()))):
+        captured = operator.with_tensor_held_captured
+        return replace(operator, breaks=operator.with_tensor_held, captured=captured)
     return operator
 
 
@@ -504,16 +571,25 @@ def _result_of_external(
     if generator is not None:
         return ExternalInstance(generator)
     table = frame.machine.table_of(name)
-    if name in MODULE_CONTAINERS or table.module(name) is not None:
+    if name in KERAS_MODELS or name in MODULE_CONTAINERS or table.module(name) is not None:
+        called = frame.machine.symbolic_calls if name in KERAS_MODELS else {}
+        symbolic = called.get((frame.module, frame.function), [])
         by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
-        return ExternalInstance(name, _children(arguments), by_mode=by_mode)
+        children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
+        return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
     if name.startswith("numpy.") and frame.runs_python and not _has_tensors(arguments):
         return UNKNOWN
+    if frame.in_graph and table.framework != Framework.TORCH.value:
+        lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
+        if lost is not None:
+            return lost
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
         return _result_of_standard(frame, name, arguments)
+    if operator.one_argument and len(arguments.all()) == 1:
+        operator = operator.one_argument
     result = operator_result(operator, name, arguments)
     if table.framework != Framework.TORCH.value:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -521,6 +597,8 @@ def _result_of_external(
     if name.startswith("numpy."):
         if operator.folds and (number := _number_of(arguments)) is not None:
             return number
+        if operator.returns is None:
+            return _result_of_standard(frame, name, arguments)
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
         return _of_literal(frame, result, operator, arguments.first)
@@ -547,6 +625,8 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
         return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
+    if operator is not None and operator.symbolic:
+        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(arguments.first):
@@ -616,6 +696,8 @@ def _dtype_name(dotted: str) -> str:
 NUMBERS_ONLY = ("numpy.", "math.")
 """Functions that take no None for a size."""
 
+KERAS_MODELS = {"keras.Model", "keras.Sequential"}
+"""A functional model holds the layers that were called where it is made."""
 SEQUENTIALS = {"torch.nn.Sequential", "keras.Sequential"}
 MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", *SEQUENTIALS}
 
@@ -642,7 +724,7 @@ def call_method(
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, arguments, node)
+        datasets.trained_on(frame, receiver, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
@@ -677,6 +759,9 @@ def call_method(
         case Batch() if name in KEEPS_MODULE or name in TRAITS:
             result = _unknown_method(frame, receiver, name, arguments, node)
             return datasets.of_batch(receiver, result)
+        case Unknown() if name == "save_for_backward" and frame.region is not None:
+            frame.machine.save_for_backward(frame, arguments.positional)
+            return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
@@ -694,6 +779,7 @@ def _tensor_method(
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
     _observe_numbers(frame, f"Tensor.{name}", given, node)
+    _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
     if result == SHAPE:
         result = frame.machine.size_of(receiver)
@@ -818,7 +904,7 @@ def _list_method(
         case "copy":
             return receiver
         case "sort":
-            observe_order(frame, element, arguments, node, Construct.SORT)
+            observe_order(frame, element, arguments, node)
             return NONE
         case "index" | "remove":
             if arguments.positional and is_tensor(arguments.positional[0]):
@@ -830,19 +916,14 @@ def _list_method(
 
 
 def observe_order(
-    frame: Frame,
-    element: Value,
-    arguments: Arguments,
-    node: cst.BaseExpression,
-    construct: Construct,
+    frame: Frame, element: Value, arguments: Arguments, node: cst.BaseExpression
 ) -> None:
     """Sorting asks whether one key is less than another."""
     key = arguments.keywords.get("key")
     ordered = element if key is None else apply(frame, key, Arguments([element]), node)
-    if isinstance(ordered, Tuple):
-        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
-    if is_tensor(ordered):
-        frame.observe(node, ordered, construct, node)
+    asked = next(filter(asks_data, leaves_of((ordered,))), None)
+    if asked is not None:
+        frame.observe(node, asked, Construct.SORT, node)
 
 
 def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
@@ -918,6 +999,8 @@ def _inherited_method(
             maker = makers()["torch.compile"]
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
+        case "compile" if machine.is_keras(receiver.cls):
+            return _compiled_by_keras(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
@@ -929,6 +1012,32 @@ def _inherited_method(
     if name in KEEPS_MODULE:
         return receiver
     return UNKNOWN
+
+
+KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
+"""Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
+
+
+KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
+"""Parameters that take functions, which are traced with the model."""
+
+
+def _compiled_by_keras(
+    frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    given = {name: arguments.get(position, name) for position, name in KERAS_OPTIONS}
+    options = {name: value for name, value in given.items() if value is not None}
+    if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
+        frame.machine.eager_models.add(model.cls)
+    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
+        _rebind(frame, node, replace(model, is_fused=True))
+    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
+        frame.machine.fused_models.add(model.cls)
+    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
+    for target in (model, *filter(is_callable, leaves_of(functions))):
+        maker = makers()[KERAS_COMPILE]
+        frame.machine.make_region(frame, maker, Arguments([target], options), node)
+    return NONE
 
 
 def _observe_method(
@@ -967,7 +1076,9 @@ def _module_method(
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
-        case "append":
+        case "compile" if receiver.name in KERAS_MODELS:
+            return _compiled_by_keras(frame, receiver, arguments, node)
+        case "append" | "add":
             children = (*receiver.children, *_children(arguments))
             _rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
@@ -1024,6 +1135,14 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
         return function
 
     return register
+
+
+@handles("keras.layers.Lambda")
+def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    function = arguments.get(0, "function")
+    if function is not None and is_callable(function):
+        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
+    return ExternalInstance(name)
 
 
 # The handlers of these modules call what stands above.

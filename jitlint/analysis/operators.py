@@ -9,6 +9,7 @@ from jitlint.analysis.values import (
     MISSING,
     STATIC,
     UNKNOWN,
+    Batch,
     Dict,
     External,
     Framework,
@@ -65,6 +66,9 @@ def binary(name: str, left: Value, right: Value) -> Value:
         return Dict(tuple({**dict(left.items), **dict(right.items)}.items()), left.default)
     if isinstance(left, Optional) or isinstance(right, Optional):
         return binary(name, _present(left), _present(right))
+    for batch, other in ((left, right), (right, left)):
+        if isinstance(batch, Batch) and isinstance(other, Static):
+            return batch
     return UNKNOWN
 
 

@@ -36,7 +36,6 @@ from jitlint.analysis.values import (
     Instance,
     Sequence,
     StaticShape,
-    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -118,6 +117,9 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
     if is_tensor(receiver):
         row = frame.machine.torch.store(target.attr.value)
         frame.observe_operation(target, row, Use.STORE, (receiver, value))
+    if isinstance(receiver, Function):
+        row = frame.machine.torch.construct("store_on_function")
+        frame.observe_operation(target, row, Use.STORE, (value,))
     if isinstance(receiver, Instance):
         frame.machine.store_attribute(receiver.cls, target.attr.value, value)
         if frame.region is None:
@@ -223,6 +225,8 @@ def _function(frame: Frame, node: cst.FunctionDef) -> bool:
 
 
 def _class(frame: Frame, node: cst.ClassDef) -> bool:
+    row = frame.machine.torch.construct("class_in_region")
+    frame.observe_operation(node, row, Use.DEFINITION)
     known = frame.module.classes.get(node.name.value)
     info = known if known is not None and known.node is node else None
     if info is None:
@@ -294,8 +298,6 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 def _for(frame: Frame, node: cst.For) -> bool:
     collection = evaluate(frame, node.iter)
-    if isinstance(collection, Tensor) and collection.shape is not None and collection.shape.lost:
-        frame.observe_need(collection.shape.lost, node.iter)
     if frame.tracer:
         freezing.by_loop(frame, collection, node.iter)
     element = iterated(frame, node.iter, collection)
@@ -403,7 +405,9 @@ def _try(frame: Frame, node: cst.Try) -> bool:
         frame.variables = dict(caught)
         if handler.name is not None:
             bind(frame, handler.name.name, STATIC)
-        if execute_block(frame, handler.body):
+        with frame.guarded(STATIC, exempt=False):  # whether it runs is not known
+            falls = execute_block(frame, handler.body)
+        if falls:
             end = join_variables(end, frame.variables)
     if node.finalbody is not None:
         frame.variables = dict(end if end is not None else caught)
@@ -414,13 +418,18 @@ def _try(frame: Frame, node: cst.Try) -> bool:
 
 
 def _with(frame: Frame, node: cst.With) -> bool:
+    contexts = []
     for item in node.items:
         context = evaluate(frame, item.item)
         _observe_context(frame, item.item, context)
+        entered = frame.machine.entered(frame, context, item.item)
         if item.asname is not None:
-            entered = frame.machine.entered(frame, context, item.item)
             bind(frame, item.asname.name, entered)
-    return execute_block(frame, node.body)
+        contexts.append(context)
+    falls = execute_block(frame, node.body)
+    for context in reversed(contexts):
+        frame.machine.left(frame, context)
+    return falls
 
 
 def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> None:

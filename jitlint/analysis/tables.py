@@ -58,15 +58,17 @@ class Operator:
     spells the result's shape; `partial_shape`: None is accepted in it.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
     reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
-    `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
+    `with_tensor_inside`: or a list of tensors, `with_tensor_held`: or an object that has some;
+    `held`: when a context manager that was made
     outside of the region is entered; `input` and `intermediate`: when the attribute is one of
     an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `folds`: of numbers it makes a number, and no
     array. `varies`: two calls with equal arguments give different values (clocks, random
-    numbers). `effect` is what it does to the world outside of the program: "output", "random"
-    (a generator moves on) or "system". `exported`: torch.export takes it, and `refused`: it
-    does not, though there is no break, or it is `captured`. `computes`: it
+    numbers); `symbolic`: the break where Python computes with such a number, which the
+    compiler does not know. `effect` is what it does to the world outside of the program:
+    "output", "random" (a generator moves on) or "system". `exported`: torch.export takes it,
+    and `refused`: it does not, though there is no break, or it is `captured`. `computes`: it
     gives tensors for tensors, and reads none. `instance` is the
     class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
@@ -101,8 +103,10 @@ class Operator:
     breaks: str | None = None
     with_tensor: str | None = None
     with_tensor_inside: str | None = None
+    with_tensor_held: str | None = None
     with_tensor_captured: bool = False
     with_tensor_inside_captured: bool = False
+    with_tensor_held_captured: bool = False
     held: str | None = None
     input: str | None = None
     intermediate: str | None = None
@@ -110,6 +114,7 @@ class Operator:
     captured: bool = False
     folds: bool = False
     varies: bool = False
+    symbolic: str | None = None
     effect: str | None = None
     exported: bool = False
     refused: bool = False
@@ -123,8 +128,9 @@ class Operator:
     @property
     def break_ids(self) -> frozenset[str]:
         """The ids of all graph breaks that the row tells of."""
-        found = (self.breaks, self.with_tensor, self.with_tensor_inside, self.held)
-        named = (*found, self.reads, self.input, self.intermediate)
+        given = (self.with_tensor, self.with_tensor_inside, self.with_tensor_held)
+        found = (self.breaks, *given, self.held)
+        named = (*found, self.reads, self.input, self.intermediate, self.symbolic)
         return frozenset(each for each in named if each is not None and each.startswith("GB"))
 
     @property
@@ -224,6 +230,13 @@ class Table:
         owner, _, method = dotted.rpartition(".")
         inherited = (self._operator("standard", f"{base}.{method}") for base in self.bases(owner))
         return next(filter(None, inherited), None) or self._added_method(owner, method)
+
+    def skipped(self, dotted: str) -> Operator | None:
+        """What a call does of a package that torch never traces."""
+        root = dotted.partition(".")[0]
+        if root not in self._data.get("skipped", {}).get("third_party", ()) or root in self.roots:
+            return None
+        return self._operator("hiding", "skipped package")
 
     def _added_method(self, cls: str, method: str) -> Operator | None:
         """What a method does that a library added to a class."""

@@ -17,11 +17,15 @@ from .effect_fixes.fixes import fix_for
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
 
 
+CONSTRUCTS = ("class_in_region", "draw_from_generator", "store_on_function")
+
+
 def _rows() -> Iterator[Operator]:
     """What the table knows to break a graph, effects and reads aside."""
     table = tables.load()
     yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
     yield from table.rows("requires_grad")
+    yield from filter(None, map(table.construct, CONSTRUCTS))
     for row in table.rows("standard", "functions", "methods", "modules"):
         if not (row.effect or row.varies or row.reads or row.dynamic_shape):
             yield row
@@ -65,9 +69,12 @@ class TraceUnsupportedCall(Rule):
     `with torch.device(d):` by the argument `device=d` where every call in the block is known;
     an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`
     (not where what entering gives is used: Dynamo binds None in `with torch.autocast(…) as n`).
-    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
-    Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
-    True` does, and no operation in a graph means the same.
+    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf; and
+    `t.requires_grad = True` of a new tensor, which is left to Python by `if not
+    torch.compiler.is_compiling()`: right if what is computed from `t` requires grad without it,
+    as behind a layer with parameters. Withheld in all other cases:
+    `t.detach().requires_grad_()` breaks as `t.requires_grad = True` does, and no operation in a
+    graph means the same.
 
     ## Measured
     torch 2.13.0: each public function, method, context manager and attribute of the standard
@@ -112,6 +119,7 @@ SUBJECTS = {
     Use.CONTEXT: "the compiler cannot enter the context manager `{code}`",
     Use.STORE: "the compiler cannot set `{code}`",
     Use.ATTRIBUTE: "the compiler cannot read `{code}`",
+    Use.DEFINITION: "the compiler cannot follow the definition `{code}`",
     Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
 }
 CALL = "the compiler cannot follow the call `{code}`"
@@ -126,6 +134,7 @@ REASONS = {
     Use.STORE: "no operation of a graph sets this attribute: set it before the compiled function "
     "is called",
     Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
+    Use.DEFINITION: "a graph defines no class: define it outside of the compiled function",
     Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
     "or call it outside",
 }
