@@ -453,7 +453,9 @@ def _device(value: Value) -> str | None:
 def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     """Call a name of a library."""
     result = _result_of_external(frame, name, arguments, node)
-    if frame.region is None or frame.machine.log.is_tested(node):
+    if frame.region is None:
+        return _read_outside(result)
+    if frame.machine.log.is_tested(node):
         return result
     read = _observe_numbers(frame, name, arguments, node)
     if read is not None and isinstance(result, Unknown):
@@ -549,6 +551,12 @@ def _captured_conversion(frame: Frame, name: str) -> Operator | None:
 
 CONVERSIONS = {f"builtins.{name}": f"__{name}__" for name in ("bool", "int", "float", "complex")}
 """The special methods by which builtins read a tensor."""
+
+
+def _read_outside(value: Value) -> Value:
+    """A number that Python reads of a tensor outside of regions is one like any other."""
+    is_read = isinstance(value, Static) and value.source is Source.DATA
+    return STATIC if is_read else value
 
 
 def _read_by(value: Value, node: cst.CSTNode) -> Value:
@@ -787,7 +795,7 @@ def _tensor_method(
         once.by_method(frame, receiver, name, node)
     if frame.tracer:
         result = freezing.by_method(frame, name, arguments.all(), result, node)
-    return _read_by(result, node)
+    return _read_outside(result) if frame.region is None else _read_by(result, node)
 
 
 OF_INTEGERS = {"tolist": "list_of_integers"}
