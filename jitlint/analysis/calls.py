@@ -59,6 +59,7 @@ from jitlint.analysis.values import (
     is_callable,
     is_constant,
     is_none,
+    is_other_size,
     is_tensor,
     is_true,
     join,
@@ -655,7 +656,8 @@ def _tensor_method(
         frame.observe_operation(node, row, Use.CALL, (receiver,))
     _observe_numbers(frame, f"Tensor.{name}", given, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
-    if result == SHAPE:
+    is_one_of_others = receiver.rank != 1 and is_other_size(arguments.get(0, "dim"))
+    if result == SHAPE and not is_one_of_others:
         result = frame.machine.size_of(receiver)
     if frame.records:
         once.by_method(frame, receiver, name, node)
