@@ -1,19 +1,17 @@
 """Calls: what Python's builtins, framework functions and methods return."""
 
-import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import freezing, narrowing, once, shapes
-from jitlint.analysis.annotations import annotated_value
-from jitlint.analysis.expressions import evaluate, evaluate_target_path
+from jitlint.analysis import freezing, once, shapes
+from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import CUT_OFFS, makers
+from jitlint.analysis.makers import KERAS_COMPILE, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
-from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
+from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -60,6 +58,7 @@ from jitlint.analysis.values import (
     is_constant,
     is_none,
     is_other_size,
+    is_symbol,
     is_tensor,
     is_true,
     join,
@@ -83,6 +82,15 @@ class Arguments:
         if position < len(self.positional):
             return self.positional[position]
         return self.keywords.get(name)
+
+    @property
+    def first(self) -> Value:
+        return self.positional[0] if self.positional else UNKNOWN
+
+    def constant(self, position: int, name: str) -> Any:
+        """The constant that is given; None where it is not known, or left out."""
+        value = self.get(position, name)
+        return value.const if value is not None and is_constant(value) else None
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -147,19 +155,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
-                datasets.passed_to_pinned(frame, arguments, node)
-            return machine.call(frame, callee, arguments)
+                datasets.passed_to_static(frame, arguments.all(), node)
+            return _differentiated(frame, info, machine.call(frame, callee, arguments))
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(function.info), arguments, node)
-            return machine.call(frame, function, arguments.after(receiver))
+            result = machine.call(frame, function, arguments.after(receiver))
+            return _differentiated(frame, function.info, result)
         case CutOff(function, by):
             is_module = isinstance(function, Instance | ExternalInstance)
             hidden = f"{by}:module" if is_module else by
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
         case Pinned(target):
-            datasets.passed_to_pinned(frame, arguments, node)
+            datasets.passed_to_static(frame, arguments.all(), node)
             return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
@@ -198,6 +207,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     return _unknown_callee(arguments)
 
 
+def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
+    """`apply` of a `torch.autograd.Function`: torch.compile traces its backward as well, where
+    an input requires a gradient (measured)."""
+    region = frame.region
+    if region is None or region.kind is not RegionKind.COMPILE or info.name != "forward":
+        return result
+    machine = frame.machine
+    backward = machine.backward_of(info)
+    if backward is not None:
+        gradients = [TENSOR if is_tensor(each) else UNKNOWN for each in leaves_of((result,))]
+        machine.call(frame, Function(backward), Arguments([UNKNOWN, *gradients]))
+    return result
+
+
 def _observe_graph_call(
     frame: Frame, callee: Value, info: FunctionInfo, arguments: Arguments, node: cst.CSTNode
 ) -> None:
@@ -218,6 +241,8 @@ def _observe_graph_call(
     )
     call.see(tuple(arguments.positional), arguments.keywords)
     call.reached(None, frame.moment())
+    if kind is RegionKind.XLA:
+        datasets.passed_to_static(frame, arguments.all(), node)
 
 
 def _observe_hidden(
@@ -258,8 +283,9 @@ def _call_instance(
     machine = frame.machine
     row = machine.torch.hooked(machine.hooks.get(instance.cls, ""))
     frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
-    name = "forward" if machine.is_module(instance.cls) else "__call__"
-    method = machine.method(instance.cls, name)
+    method = machine.method(instance.cls, machine.run_by_call(instance.cls))
+    if method is not None and machine.is_keras(instance.cls):
+        return _call_keras(frame, instance, method, arguments)
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
@@ -267,6 +293,19 @@ def _call_instance(
         if operator is not None:
             return operator_result(operator, base, arguments)
     return _unknown_callee(arguments)
+
+
+def _call_keras(
+    frame: Frame, instance: Instance, method: FunctionInfo, arguments: Arguments
+) -> Value:
+    """In a graph the layer's method is a part of it; in Python it may be part of a model."""
+    machine = frame.machine
+    if frame.region is None or not frame.in_graph:
+        machine.symbolic_calls.setdefault((frame.module, frame.function), []).append(instance)
+        return _unknown_callee(arguments)
+    region = replace(frame.region, kind=machine.kind_inside(instance.cls, frame.region.kind))
+    inside = replace(frame, region=region)
+    return machine.call(inside, Function(method), arguments.after(instance))
 
 
 def _call_module(
@@ -277,8 +316,10 @@ def _call_module(
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
         return value
+    torch = frame.machine.torch
     operator = frame.machine.table_of(instance.name).module(instance.name)
-    for row in (operator, frame.machine.torch.hooked(instance.hook)):
+    called = torch.standard(f"{instance.name}.__call__")
+    for row in (operator, called, torch.hooked(instance.hook)):
         frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -310,8 +351,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
             tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
-            read = Read(name, operator.reads or "", given=all(map(_is_given, tensors)))
-            return Static(source=Source.DATA, read=read)
+            return number_of(tensors, Read(name, operator.reads or ""))
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -321,9 +361,21 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     return UNKNOWN
 
 
+def number_of(tensors: list[Tensor], read: Read) -> Static:
+    """What is read of tensors: a constant if they are, else a number that depends on data."""
+    if tensors and all(tensor.origin is Origin.CONSTANT for tensor in tensors):
+        return STATIC
+    return Static(source=Source.DATA, read=replace(read, given=all(map(_is_given, tensors))))
+
+
 def _is_given(tensor: Tensor) -> bool:
-    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
-    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
+    """Whether the compiler may guard on what is read of a tensor, of whatever dtype that is."""
+    may_guard = tensor.dtype is None or tensor.dtype in GUARDED
+    return tensor.origin is not Origin.COMPUTED and may_guard
+
+
+GUARDED = frozenset({"bool", "int64"})
+"""Dtypes of which a number becomes a constant under a guard; others make a symbol (measured)."""
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -349,13 +401,16 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
         elif operator.dtype not in (None, "same"):
             is_bool, dtype = operator.dtype == "bool", operator.dtype
             dtype = None if dtype == "float" else dtype
-    requested = arguments.keywords.get("dtype")
-    if isinstance(requested, External):
-        dtype = _dtype_name(requested.name)
-        is_bool = dtype == "bool"
     traits = traits_of(arguments.all())
+    if operator.random:
+        traits["origin"] = Origin.COMPUTED
     if not tensors:
         traits |= _created(arguments)
+        dtype, is_bool = _created_dtype(operator, arguments) or (dtype, is_bool)
+    requested = arguments.keywords.get("dtype", NONE)
+    if not is_none(requested):
+        dtype = _dtype_name(requested.name) if isinstance(requested, External) else None
+        is_bool = None if dtype is None else dtype == "bool"
     if is_bool or (dtype is not None and not dtype.startswith(DIFFERENTIABLE)):
         traits["grad"] = False
     shape = DATA_SHAPE if operator.dynamic_shape else None
@@ -379,6 +434,16 @@ def _created(arguments: Arguments) -> dict[str, Any]:
     }
 
 
+def _created_dtype(operator: Operator, arguments: Arguments) -> tuple[str, bool] | None:
+    """The dtype of a tensor that is made of numbers, and whether that is bool; not a floating
+    one, which is what `torch.set_default_dtype` says."""
+    given = arguments.positional
+    if not all(isinstance(value, Static) for value in leaves_of(given)):
+        return None
+    dtype = _common_dtype(given) if operator.created == "numbers" else operator.created
+    return None if dtype is None or dtype.startswith(DIFFERENTIABLE) else (dtype, dtype == "bool")
+
+
 def _device(value: Value) -> str | None:
     """ "cpu" of `device="cpu"`; None where the device is not a constant."""
     if isinstance(value, Static) and isinstance(value.const, str):
@@ -391,26 +456,35 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
-    _observe_numbers(frame, name, arguments, node)
+    read = _observe_numbers(frame, name, arguments, node)
+    if read is not None and isinstance(result, Unknown):
+        result = Static(source=Source.DATA, read=Read(name, read))
+    _observe_opaque(frame, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
+    if is_symbol(result) and result.read is not None and result.read.node is not None:
+        result = computed(frame, node, *arguments.all())
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
-        result = freezing.by_function(frame, name, arguments.all(), result, node)
+        result = freezing.by_function(frame, name, arguments, result, node)
     return _read_by(result, node)
 
 
 def _observe_numbers(
     frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
-) -> None:
-    """Tell the log of tensors that are given where an operator asks for a number."""
+) -> str | None:
+    """Tell the log of tensors that are given where an operator asks for a number.
+
+    The result is the break by which the call itself reads a number, if it does.
+    """
     rows = frame.machine.torch.numbers(operator)
+    read: str | None = None
     if not rows or frame.region is None:
-        return
+        return None
     given = {str(position): value for position, value in enumerate(arguments.positional)}
     given |= arguments.keywords
     for slot, row in rows.items():
@@ -420,6 +494,18 @@ def _observe_numbers(
             frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
         elif not slot:
             frame.observe_operation(node, row, Use.CALL, arguments.all())
+            read = row.reads
+    return read
+
+
+def _observe_opaque(frame: Frame, arguments: Arguments, node: cst.BaseExpression) -> None:
+    """Tell the log of a generator from outside, which a graph does not take."""
+    if any(value == GENERATOR for value in arguments.all()):
+        row = frame.machine.torch.construct("draw_from_generator")
+        frame.observe_operation(node, row, Use.CALL)
+
+
+GENERATOR = ExternalInstance("torch.Generator")
 
 
 def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
@@ -439,13 +525,18 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     """The row of a function of a library; of a conversion, that of the special method."""
     machine = frame.machine
     special = CONVERSIONS.get(name)
-    if special is not None and is_tensor(_first(arguments)):
+    if special is not None and is_tensor(arguments.first):
         return machine.torch.method(special)
     operator = machine.table_of(name).function(name)
     if operator is None or not operator.is_notable:
         operator = machine.torch.standard(name) or operator
-    if operator is not None and operator.one_argument and len(arguments.all()) == 1:
+    if operator is None:
+        return machine.torch.skipped(name)
+    if operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
+    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves_of(arguments.all()))):
+        captured = operator.with_tensor_held_captured
+        return replace(operator, breaks=operator.with_tensor_held, captured=captured)
     return operator
 
 
@@ -473,13 +564,23 @@ def _result_of_external(
     if generator is not None:
         return ExternalInstance(generator)
     table = frame.machine.table_of(name)
-    if name in MODULE_CONTAINERS or table.module(name) is not None:
-        return ExternalInstance(name, _children(arguments))
+    if name in KERAS_MODELS or name in MODULE_CONTAINERS or table.module(name) is not None:
+        called = frame.machine.symbolic_calls if name in KERAS_MODELS else {}
+        symbolic = called.get((frame.module, frame.function), [])
+        by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
+        children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
+        return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
+    if frame.in_graph and table.framework != Framework.TORCH.value:
+        lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
+        if lost is not None:
+            return lost
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
         return _result_of_standard(frame, name, arguments)
+    if operator.one_argument and len(arguments.all()) == 1:
+        operator = operator.one_argument
     result = operator_result(operator, name, arguments)
     if table.framework != Framework.TORCH.value:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -487,9 +588,11 @@ def _result_of_external(
     if name.startswith("numpy."):
         if operator.folds and (number := _number_of(arguments)) is not None:
             return number
+        if operator.returns is None:
+            return _result_of_standard(frame, name, arguments)
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
-        return _of_literal(result, _first(arguments))
+        return _of_literal(frame, result, operator, arguments.first)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -509,9 +612,11 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
         return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
+    if operator is not None and operator.symbolic:
+        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
     if not name.startswith("math."):
         return UNKNOWN
-    if is_tensor(_first(arguments)):
+    if is_tensor(arguments.first):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
     return _number_of(arguments) or STATIC
@@ -527,23 +632,26 @@ def _number_of(arguments: Arguments) -> Static | None:
     return Static(source=source, read=read)
 
 
-def _of_literal(tensor: Tensor, data: Value) -> Tensor:
-    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+def _of_literal(frame: Frame, tensor: Tensor, operator: Operator, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one, a graph knows it."""
     shape = shapes.shape_of_literal(data)
     if shape is None or shape.more:
         return tensor
-    dtype = tensor.dtype or _literal_dtype(data)
-    if isinstance(data, Static):
-        is_constant = data.source is not Source.DATA
-        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    dtype, numbers = tensor.dtype, list(leaves_of([data]))
+    if operator.created == "numbers":
+        dtype = dtype or _common_dtype(numbers)
+        is_constant = len(numbers) == 1 and not is_of_data(numbers[0]) and frame.region is not None
+        tensor = replace(tensor, origin=Origin.CONSTANT) if is_constant else tensor
     rank = len(shape.dims)
     is_bool = None if dtype is None else dtype == "bool"
     return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
 
 
-def _literal_dtype(data: Value) -> str | None:
-    """The dtype that the numbers in a list have in common."""
-    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of([data])}
+def _common_dtype(data: list[Value]) -> str | None:
+    """The dtype that a tensor of these numbers has, where all of them are known."""
+    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of(data)}
+    if kinds == {int, float}:
+        return LITERAL_DTYPES[float]
     return LITERAL_DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
@@ -575,6 +683,8 @@ def _dtype_name(dotted: str) -> str:
 NUMBERS_ONLY = ("numpy.", "math.")
 """Functions that take no None for a size."""
 
+KERAS_MODELS = {"keras.Model", "keras.Sequential"}
+"""A functional model holds the layers that were called where it is made."""
 SEQUENTIALS = {"torch.nn.Sequential", "keras.Sequential"}
 MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", *SEQUENTIALS}
 
@@ -601,7 +711,7 @@ def call_method(
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, arguments, node)
+        datasets.trained_on(frame, receiver, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
@@ -636,6 +746,9 @@ def call_method(
         case Batch() if name in KEEPS_MODULE or name in TRAITS:
             result = _unknown_method(frame, receiver, name, arguments, node)
             return datasets.of_batch(receiver, result)
+        case Unknown() if name == "save_for_backward" and frame.region is not None:
+            frame.machine.save_for_backward(frame, arguments.positional)
+            return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
@@ -647,14 +760,13 @@ def _tensor_method(
     table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
     operator = table.method(name)
     given = arguments.after(receiver)
-    row = operator
-    if name in OF_INTEGERS and (receiver.dtype or "").startswith(("int", "uint")):
-        row = frame.machine.torch.construct(OF_INTEGERS[name])
+    row = _row_by_dtype(frame, receiver, name, operator)
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
     _observe_numbers(frame, f"Tensor.{name}", given, node)
+    _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
     is_one_of_others = receiver.rank != 1 and is_other_size(arguments.get(0, "dim"))
     if result == SHAPE and not is_one_of_others:
@@ -667,7 +779,21 @@ def _tensor_method(
 
 
 OF_INTEGERS = {"tolist": "list_of_integers"}
-"""Methods that a compiler treats in another way where the tensor holds integers."""
+"""Methods that a compiler treats in another way where the tensor holds (signed) integers."""
+
+
+def _row_by_dtype(
+    frame: Frame, receiver: Tensor, name: str, operator: Operator | None
+) -> Operator | None:
+    """The row of a method, which may depend on the dtype; unknown, it passes where either does."""
+    of_integers = frame.machine.torch.construct(OF_INTEGERS.get(name, ""))
+    if of_integers is None or operator is None:
+        return operator
+    if receiver.dtype is None:
+        return replace(operator, captured=of_integers.captured)
+    if not receiver.dtype.startswith("int"):
+        return operator
+    return None if receiver.origin is Origin.CONSTANT else of_integers
 
 
 def _use_of(method: str) -> Use:
@@ -725,7 +851,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
+    result = replace(receiver, maybe=False, origin=receiver.derived)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -766,7 +892,7 @@ def _list_method(
         case "copy":
             return receiver
         case "sort":
-            _observe_order(frame, element, arguments, node, Construct.SORT)
+            observe_order(frame, element, arguments, node)
             return NONE
         case "index" | "remove":
             if arguments.positional and is_tensor(arguments.positional[0]):
@@ -775,6 +901,17 @@ def _list_method(
         case "count":
             return STATIC
     return UNKNOWN
+
+
+def observe_order(
+    frame: Frame, element: Value, arguments: Arguments, node: cst.BaseExpression
+) -> None:
+    """Sorting asks whether one key is less than another."""
+    key = arguments.keywords.get("key")
+    ordered = element if key is None else apply(frame, key, Arguments([element]), node)
+    asked = next(filter(asks_data, leaves_of((ordered,))), None)
+    if asked is not None:
+        frame.observe(node, asked, Construct.SORT, node)
 
 
 def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
@@ -847,6 +984,8 @@ def _inherited_method(
             maker = makers()["torch.compile"]
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
+        case "compile" if machine.is_keras(receiver.cls):
+            return _compiled_by_keras(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
@@ -858,6 +997,32 @@ def _inherited_method(
     if name in KEEPS_MODULE:
         return receiver
     return UNKNOWN
+
+
+KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
+"""Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
+
+
+KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
+"""Parameters that take functions, which are traced with the model."""
+
+
+def _compiled_by_keras(
+    frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    given = {name: arguments.get(position, name) for position, name in KERAS_OPTIONS}
+    options = {name: value for name, value in given.items() if value is not None}
+    if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
+        frame.machine.eager_models.add(model.cls)
+    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
+        _rebind(frame, node, replace(model, is_fused=True))
+    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
+        frame.machine.fused_models.add(model.cls)
+    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
+    for target in (model, *filter(is_callable, leaves_of(functions))):
+        maker = makers()[KERAS_COMPILE]
+        frame.machine.make_region(frame, maker, Arguments([target], options), node)
+    return NONE
 
 
 def _observe_method(
@@ -896,9 +1061,11 @@ def _module_method(
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
-        case "append":
+        case "compile" if receiver.name in KERAS_MODELS:
+            return _compiled_by_keras(frame, receiver, arguments, node)
+        case "append" | "add":
             children = (*receiver.children, *_children(arguments))
-            _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            _rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)
@@ -940,7 +1107,7 @@ ARRAY_METHODS = frozenset(
 value, but not from an array."""
 
 
-# -- builtins and other functions that need more than a table row ---------------------------
+# -- functions that need more than a row of a table ------------------------------------------
 
 Handler = Callable[[Frame, str, Arguments, cst.BaseExpression], Value]
 HANDLERS: dict[str, Handler] = {}
@@ -955,350 +1122,18 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def _first(arguments: Arguments) -> Value:
-    return arguments.positional[0] if arguments.positional else UNKNOWN
-
-
-@handles("builtins.any", "builtins.all")
-def _any(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    elements = _first(arguments)
-    value = elements if is_tensor(elements) else element_of(elements)
-    if is_tensor(value):
-        frame.observe(node, value, Construct.BUILTIN, node)
-        return Static(source=Source.DATA, read=Read(name.removeprefix("builtins.")))
-    return STATIC
-
-
-@handles("builtins.bool", "builtins.int", "builtins.float", "builtins.complex")
-def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    kind = name.removeprefix("builtins.")
-    if kind != "bool":
-        shapes.used(frame, node, value)
-    if isinstance(value, Optional):
-        value = value.value
-    if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=_is_given(value)))
-    if not isinstance(value, Static):
-        return STATIC
-    if is_constant(value) and isinstance(value.const, bool | int | float):
-        try:
-            return Static(getattr(builtins, kind)(value.const), value.source, value.read)
-        except (TypeError, ValueError, OverflowError):
-            return STATIC
-    return Static(source=value.source, read=value.read)
-
-
-@handles("builtins.len")
-def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    if isinstance(value, StaticShape):
-        if value.shape.lost is not None:
-            frame.observe_need(value.shape.lost, node)
-        return STATIC
-    if is_tensor(value):
-        return frame.machine.size_of(value)
-    return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
-
-
-@handles("builtins.isinstance", "builtins.issubclass")
-def _isinstance(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if name == "builtins.isinstance" and isinstance(node, cst.Call) and len(node.args) == 2:
-        classes = narrowing.classes_of(frame, node.args[1].value)
-        decided = narrowing.instance_of(frame, _first(arguments), classes)
-        if decided is not None:
-            return Static(decided)
-    return STATIC
-
-
-@handles("torch.is_tensor")
-def _is_tensor(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    decided = narrowing.instance_of(frame, _first(arguments), [External("torch.Tensor")])
-    return STATIC if decided is None else Static(decided)
-
-
-@handles("builtins.getattr")
-def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    values = arguments.positional
-    if len(values) >= 2 and is_constant(values[1]) and isinstance(values[1].const, str):
-        found = frame.machine.attribute(frame, values[0], values[1].const)
-        if len(values) == 3 and isinstance(found, Unknown):
-            return UNKNOWN
-        return found
-    return UNKNOWN
-
-
-@handles("builtins.range")
-def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    shapes.used(frame, node, *arguments.positional)
-    row = frame.machine.torch.construct("range_of_tensor")
-    for bound in arguments.positional:
-        if not is_tensor(bound):
-            frame.observe_number(node, row, bound)
-    bounds = [value for value in arguments.positional if isinstance(value, Static)]
-    strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
-    return Sequence(Static(source=strongest, varies=True))
-
-
-@handles("builtins.enumerate")
-def _enumerate(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return Sequence(Tuple((STATIC, element_of(_first(arguments)))))
-
-
-@handles("builtins.zip", "itertools.product", "itertools.zip_longest")
-def _zip(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if arguments.rest is not None:
-        return UNKNOWN
-    return Sequence(Tuple(tuple(element_of(value) for value in arguments.positional)))
-
-
-@handles("builtins.map")
-def _map(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    function, *iterables = arguments.positional or [UNKNOWN]
-    items = [element_of(value) for value in iterables]
-    return Sequence(apply(frame, function, Arguments(items), node))
-
-
-@handles("builtins.filter")
-def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if len(arguments.positional) != 2:
-        return UNKNOWN
-    function, items = arguments.positional
-    element = element_of(items)
-    kept = element if is_none(function) else apply(frame, function, Arguments([element]), node)
-    if is_tensor(kept):
-        frame.observe(node, kept, Construct.BUILTIN, node)
-    return Sequence(element)
-
-
-@handles(
-    *("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset"),
-    *("builtins.iter", "builtins.reversed", "collections.deque"),
-)
-def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if not arguments.positional:
-        return Tuple(())
-    value = arguments.positional[0]
-    if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
-        return value
-    if isinstance(value, Dataset | Unknown) and name == "builtins.iter":
-        return value
-    return Sequence(element_of(value))
-
-
-@handles("builtins.sorted")
-def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    element = element_of(_first(arguments))
-    _observe_order(frame, element, arguments, node, Construct.SORT)
-    return Sequence(element)
-
-
-def _observe_order(
-    frame: Frame,
-    element: Value,
-    arguments: Arguments,
-    node: cst.BaseExpression,
-    construct: Construct,
-) -> None:
-    """Sorting asks whether one key is less than another."""
-    key = arguments.keywords.get("key")
-    ordered = element if key is None else apply(frame, key, Arguments([element]), node)
-    if isinstance(ordered, Tuple):
-        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
-    if is_tensor(ordered):
-        frame.observe(node, ordered, construct, node)
-
-
-@handles("builtins.min", "builtins.max")
-def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    values = arguments.positional
-    if len(values) == 1:
-        element = element_of(values[0])
-        if "key" in arguments.keywords:
-            _observe_order(frame, element, arguments, node, Construct.EXTREME)
-        else:
-            _observe_frozen_choice(frame, [element], node)
-        return element
-    _observe_frozen_choice(frame, values, node)
-    tensors = [value for value in values if is_tensor(value)]
-    if tensors:
-        return Tensor(framework=tensors[0].framework, **traits_of(values))
-    statics = [value for value in values if isinstance(value, Static)]
-    if len(statics) == len(values) and statics:
-        source, read = provenance(*statics)
-        return Static(source=source, read=read)
-    return UNKNOWN
-
-
-def _observe_frozen_choice(frame: Frame, values: "list[Value]", node: cst.BaseExpression) -> None:
-    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice, and
-    TensorFlow has none to make."""
-    if not frame.records:
-        return
-    for value in values:
-        if is_tensor(value) or (
-            frame.tracer and (isinstance(value, Static) and value.source is Source.SHAPE)
-        ):
-            frame.observe(node, value, Construct.BUILTIN, node)
-            return
-
-
-@handles("builtins.sum")
-def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    element = element_of(_first(arguments))
-    if is_tensor(element):
-        return replace(element, maybe=False)
-    return Static(source=element.source) if isinstance(element, Static) else UNKNOWN
-
-
-@handles("builtins.abs", "builtins.round", "builtins.pow", "builtins.divmod")
-def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    if is_tensor(value):
-        return replace(value, origin=Origin.COMPUTED)
-    return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
-
-
-@handles("builtins.next")
-def _next(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return element_of(_first(arguments))
-
-
-@handles("builtins.super")
-def _super(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    function = frame.function
-    if function is None or function.cls is None or not function.parameters:
-        return UNKNOWN
-    receiver = frame.variables.get(function.parameters[0].name.value, UNKNOWN)
-    return Super(receiver, function.cls)
-
-
-@handles("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
-def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    first = _first(arguments)
-    base = dict(first.items) if isinstance(first, Dict) else {}
-    default = first.default if isinstance(first, Dict) else UNKNOWN
-    if isinstance(first, Sequence | Tuple):
-        pair = element_of(first)
-        default = pair.items[1] if isinstance(pair, Tuple) and len(pair.items) == 2 else UNKNOWN
-    return Dict(tuple({**base, **arguments.keywords}.items()), default)
-
-
-@handles(
-    *("builtins.str", "builtins.repr", "builtins.format", "builtins.hasattr", "builtins.id"),
-    *("builtins.callable", "builtins.hash", "builtins.ord", "builtins.chr", "builtins.bytes"),
-    *("math.prod", "math.ceil", "math.floor"),
-)
-def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    if name.startswith("math."):
-        shapes.used(frame, node, value)
-    if name.startswith("math.") and is_tensor(value):
-        return Static(source=Source.DATA, read=Read(name, "GB0033"))
-    if name == "builtins.str":
-        frame.observe_number(node, frame.machine.torch.construct("string_of_item"), value)
-    source = value.source if isinstance(value, Static) else Source.PYTHON
-    return Static(source=source)
-
-
-@handles("builtins.type")
-def _type(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    return Class(value.cls) if isinstance(value, Instance) else STATIC
-
-
-@handles("builtins.print", "builtins.setattr", "warnings.warn")
-def _none(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return NONE
-
-
-@handles("functools.partial")
-def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if not arguments.positional:
-        return UNKNOWN
-    function, *rest = arguments.positional
-    return Partial(function, tuple(rest), tuple(arguments.keywords.items()))
-
-
-@handles(
-    *("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap", "builtins.staticmethod"),
-)
-def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return _first(arguments)
-
-
-@handles(*CUT_OFFS)
-def _cut_off(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    """`torch.compiler.disable(f)`; without a function it is a decorator with options."""
-    hidden = next(filter(is_callable, arguments.all()), None)
-    return Partial(External(name)) if hidden is None else CutOff(hidden, name)
-
-
-@handles("typing.cast", "typing_extensions.cast")
-def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if len(arguments.positional) != 2:
-        return UNKNOWN
-    value = arguments.positional[1]
-    if isinstance(value, Unknown) and isinstance(node, cst.Call):
-        return annotated_value(frame, node.args[0].value)
-    return value
-
-
-@handles("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
-def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = arguments.get(0, "data") or UNKNOWN
-    tensor = value if isinstance(value, Tensor) else TENSOR
-    wanted = arguments.get(1, "requires_grad") or Static(not name.endswith("Buffer"))
-    grad = wanted.const if isinstance(wanted, Static) and isinstance(wanted.const, bool) else None
-    return replace(tensor, maybe=False, assumed=False, framework=Framework.TORCH, grad=grad)
-
-
-@handles("torch.cond")
-def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    operands = arguments.get(3, "operands")
-    items = list(operands.items) if isinstance(operands, Tuple) else []
-    results = []
-    for position, keyword in ((1, "true_fn"), (2, "false_fn")):
-        function = arguments.get(position, keyword)
-        if function is not None:
-            results.append(apply(frame, function, Arguments(list(items)), node))
-    return join_all(results)
-
-
-@handles("torch.utils.checkpoint.checkpoint")
-def _checkpoint(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if not arguments.positional:
-        return UNKNOWN
-    function, *rest = arguments.positional
-    own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug")
-    keywords = {k: v for k, v in arguments.keywords.items() if k not in own}
-    return apply(frame, function, Arguments(rest, keywords, arguments.rest), node)
-
-
-STATE_QUERIES: dict[str, frozenset[RegionKind]] = {
-    "torch.compiler.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
-    "torch.compiler.is_dynamo_compiling": frozenset({RegionKind.COMPILE}),
-    "torch._dynamo.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
-    "torch._dynamo.external_utils.is_compiling": frozenset({RegionKind.COMPILE}),
-    "torch._utils.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
-    "torch.compiler.is_exporting": frozenset({RegionKind.EXPORT}),
-    "torch.jit.is_tracing": frozenset({RegionKind.TRACE}),
-    "torch._C._get_tracing_state": frozenset({RegionKind.TRACE}),
-    "torch.jit.is_scripting": frozenset({RegionKind.SCRIPT}),
-    "torch.onnx.is_in_onnx_export": frozenset(),
-    "torch.overrides.has_torch_function": frozenset(),
-    "torch.overrides.has_torch_function_unary": frozenset(),
-    "torch.overrides.has_torch_function_variadic": frozenset(),
-}
-"""In which kinds of region these functions are true; in all others they are false."""
-
-
-@handles(*STATE_QUERIES)
-def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if frame.region is None:
-        return STATIC
-    return Static(frame.region.kind in STATE_QUERIES[name])
+@handles("keras.layers.Lambda")
+def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    function = arguments.get(0, "function")
+    if function is not None and is_callable(function):
+        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
+    return ExternalInstance(name)
 
 
 # The handlers of these modules call what stands above.
-from jitlint.analysis import datasets, shapes_of_operators  # noqa: E402
+from jitlint.analysis import (  # noqa: E402
+    builtin_calls,  # noqa: F401
+    datasets,
+    shapes_of_operators,
+    torch_calls,  # noqa: F401
+)

@@ -5,7 +5,8 @@ Sections of a table, each entry measured:
 - `effect`, in entries of `standard`: what the call does to the world outside of the program
   ("output", "random" for a generator's state, "system" for the operating system);
 - `hiding`: dotted name of a function or decorator -> the break at a call of the function
-  that was handed to it; "<name>:module" the same for a module;
+  that was handed to it; "<name>:module" the same for a module; "skipped package": at a call
+  of a function of a package that torch skips;
 - `hooks`: name of a method -> the break at a call of a module on which it registered a hook;
 - `requires_grad`: the break where the flag of a tensor is set by an "argument" of a
   function that makes it, and by the "method";
@@ -22,12 +23,14 @@ from enum import Enum
 from types import FrameType, ModuleType
 from typing import Any
 
-from jitlint.analysis.extract_arguments import evaluate, plain_calls, time_limit, working
+from jitlint.analysis.extract_arguments import evaluate, plain_calls, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
+from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import (
     LIBRARY,
     TORCH,
     Subject,
+    compile_call,
     measure,
     methods_of,
     prepare_imports,
@@ -35,6 +38,7 @@ from jitlint.analysis.extract_standard import (
     subjects,
 )
 from jitlint.analysis.makers import CUT_OFFS, SCRIPTED
+from jitlint.time_limit import time_limit
 
 SYSTEM = frozenset(
     {
@@ -96,7 +100,7 @@ def _enters_itself(pair: tuple[Subject, str]) -> bool:
     maker, _ = pair
     made = plain_calls(maker.name, maker.resolve(), of_torch=maker.of_torch)
     for text in working(made, maker.call, 1):
-        with contextlib.suppress(Exception), time_limit(SECONDS):
+        with contextlib.suppress(Exception), time_limit(SECONDS, TimeoutError):
             manager = maker.call(text)
             return hasattr(type(manager), "__enter__") and manager.__enter__() is manager
     return False
@@ -137,7 +141,7 @@ def _effect_of_call(subject: Subject, text: str) -> str | None:
     """The effect of one call, with an owner and arguments that are there already."""
     function = subject.resolve()
     args, kwargs = evaluate(text)
-    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
+    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS, TimeoutError):
         return effect_of(lambda: function(*args, **kwargs))
     return None
 
@@ -223,33 +227,35 @@ def _written_call(name: str) -> Outcome:
     return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
 
 
-PATCHED = {"logging.Logger": "output"}
-"""Classes to which libraries add methods of their own, and what these do: what all methods of
-the class do that take a text."""
+PATCHED = {"logging.Logger": "warning"}
+"""Classes to which libraries add methods of their own, and what those do (`warning_once`)."""
 
 
 def added_methods() -> dict[str, dict[str, Any]]:
-    """Entries "<class>.*" of the section `standard`: a call of a method that was added."""
+    """Entries "<class>.*" of the section `standard`: a call of a method that was added, which
+    is taken to do what it is added for."""
     found = dict(in_processes(_call_of_added, PATCHED))
     return {
-        f"{name}.*": _entry(outcome) | {"effect": PATCHED[name]}
-        for name, outcome in found.items()
+        f"{name}.*": {**_entry(outcome), **({"effect": effect} if effect else {})}
+        for name, (outcome, effect) in found.items()
         if outcome.identifier
     }
 
 
-def _call_of_added(name: str) -> Outcome:
+def _call_of_added(name: str) -> tuple[Outcome, str | None]:
     import torch
 
     cls = _resolved(name)
-    cls.an_added_method = lambda self, text: None
+    cls.an_added_method = getattr(cls, PATCHED[name])
     thing = cls("name")
 
     def region(x: Any) -> Any:
         thing.an_added_method("text")
         return x + 1
 
-    return compile_region(region, torch.ones(2))
+    outcome = compile_region(region, torch.ones(2))
+    _speak()
+    return outcome, effect_of(lambda: thing.an_added_method("text"))
 
 
 PLAIN = (str, bytes, int, float, tuple, list, dict, set, frozenset, type, ModuleType, Enum)
@@ -319,7 +325,26 @@ def hiding() -> dict[str, dict[str, Any]]:
     for (name, is_module), outcome in in_processes(_call_of_hidden, cases):
         if outcome is not None and outcome.identifier:
             found[f"{name}:module" if is_module else name] = _entry(outcome)
+    for _, outcome in in_processes(_call_of_skipped, [skipped()["third_party"]]):
+        if outcome is not None and outcome.identifier:
+            found["skipped package"] = _entry(outcome)
     return dict(sorted(found.items()))
+
+
+def _call_of_skipped(packages: list[str]) -> Outcome | None:
+    """A call of a function of the first package that is here, of those that are skipped."""
+    for name in sorted(set(packages) - KNOWN, reverse=True):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+            for attribute, function in public(name):
+                subject = Subject(f"{name}.{attribute}", name, attribute)
+                for text in working(plain_calls(subject.name, function), subject.call, 1):
+                    return compile_call(subject, text)
+    return None
+
+
+KNOWN = frozenset({"numpy"})
+"""Packages that have a section of their own."""
 
 
 def _call_of_hidden(case: tuple[str, bool]) -> Outcome | None:

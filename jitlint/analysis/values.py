@@ -57,6 +57,9 @@ class Origin(enum.Enum):
     GIVEN = "given"
     """An input, a parameter or a buffer."""
     COMPUTED = "computed"
+    CONSTANT = "constant"
+    """A literal of one number in a region, or what is computed of such: the compiler knows it
+    (in default mode it stops where that is read, all the same)."""
 
 
 class Framework(enum.Enum):
@@ -68,7 +71,8 @@ class Framework(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
-    graph break that the read causes ("" where it causes none). `loss`: a size was read of a
+    graph break that the read causes ("" where it causes none; `unbroken`: and the compiler goes
+    on with a number that it does not know). `loss`: a size was read of a
     shape that this call has lost; `node` is the call that reads. `given`: the tensor is an
     input of the region, whose number the compiler may guard on instead of making a symbol."""
 
@@ -77,6 +81,7 @@ class Read:
     loss: "Loss | None" = None
     node: "cst.CSTNode | None" = field(default=None, compare=False)
     given: bool = False
+    unbroken: bool = False
 
 
 class Size(enum.Enum):
@@ -110,13 +115,14 @@ class Shape:
 
     `more`: dimensions follow whose number is not known. `lost`: nothing is known, behind
     this call. `nested`: the value may be a structure of such tensors instead (inputs of a
-    Keras layer).
+    Keras layer). `ragged`: the call that makes batches, of which the last one is smaller.
     """
 
     dims: tuple[int | Size, ...] = ()
     more: bool = False
     lost: Loss | None = None
     nested: bool = False
+    ragged: Loss | None = None
 
     @property
     def is_open(self) -> bool:
@@ -191,6 +197,11 @@ class Tensor(Value):
     shape: Shape | None = None
     origin: Origin = Origin.COMPUTED
 
+    @property
+    def derived(self) -> Origin:
+        """The origin of what is computed of this tensor alone."""
+        return self.origin if self.origin is Origin.CONSTANT else Origin.COMPUTED
+
 
 @dataclass(frozen=True, slots=True)
 class StaticShape(Value):
@@ -201,9 +212,14 @@ class StaticShape(Value):
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Value):
-    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements."""
+    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements.
+
+    `rows`: how many there are, where that is known; `is_endless`: they never end.
+    """
 
     element: Value
+    rows: int | None = None
+    is_endless: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,12 +309,15 @@ class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
-    a hook was registered on it, if one was.
+    a hook was registered on it, if one was. `is_fused`: a model that Keras has XLA compile.
+    `by_mode`: in training mode it computes something else than in evaluation mode.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
+    is_fused: bool = False
+    by_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,8 +329,11 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Function(Value):
+    """`bare`: as its decorators get it."""
+
     info: "FunctionInfo"
     closure: Closure | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +442,11 @@ def is_tensor(value: Value) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor)
 
 
+def is_symbol(value: Value) -> TypeGuard[Static]:
+    """Whether the compiler goes on with a number that it does not know."""
+    return isinstance(value, Static) and value.read is not None and value.read.unbroken
+
+
 def is_callable(value: Value) -> bool:
     """Whether it is known to be a function, a class or a module."""
     return isinstance(value, CHOOSABLE)
@@ -521,7 +548,7 @@ def join_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
     if a.lost is not b.lost:
         return None
     dims = tuple(_join_sizes(x, y) for x, y in zip(a.dims, b.dims, strict=True))
-    return Shape(dims, a.more, a.lost, a.nested and b.nested)
+    return Shape(dims, a.more, a.lost, a.nested and b.nested, a.ragged or b.ragged)
 
 
 def _join_sizes(a: int | Size, b: int | Size) -> int | Size:
@@ -599,7 +626,7 @@ def element_of(value: Value) -> Value:
         case Tensor():
             rank = 0 if value.rank == 1 else None
             shape = _element_shape(value.shape)
-            return replace(value, rank=rank, shape=shape, origin=Origin.COMPUTED)
+            return replace(value, rank=rank, shape=shape, origin=value.derived)
         case StaticShape(shape):
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
@@ -629,7 +656,7 @@ def _varying_shape(items: tuple[Value, ...], joined: Shape | None) -> Shape | No
 def _element_shape(shape: Shape | None) -> Shape | None:
     if shape is None or shape.lost is not None or not shape.dims:
         return shape
-    return replace(shape, dims=shape.dims[1:]) if not shape.more else None
+    return replace(shape, dims=shape.dims[1:], ragged=None) if not shape.more else None
 
 
 DATA_SHAPE = Shape((Size.DATA,), more=True)

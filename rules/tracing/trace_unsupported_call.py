@@ -11,19 +11,13 @@ from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._once import hashes
-from ._stops import (
-    DYNAMIC_SHAPE,
-    SCALAR_READ,
-    Problem,
-    breaking_region,
-    codes_of,
-    consequence,
-    problem_of,
-    severity_of,
-)
+from ._stops import DYNAMIC_SHAPE, SCALAR_READ, Problem, stop, stopped
 from .effect_fixes.fixes import fix_for
 
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
+
+
+CONSTRUCTS = ("class_in_region", "draw_from_generator", "store_on_function")
 
 
 def _rows() -> Iterator[Operator]:
@@ -31,6 +25,7 @@ def _rows() -> Iterator[Operator]:
     table = tables.load()
     yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
     yield from table.rows("requires_grad")
+    yield from filter(None, map(table.construct, CONSTRUCTS))
     for row in table.rows("standard", "functions", "methods", "modules"):
         if not (row.effect or row.varies or row.reads or row.dynamic_shape):
             yield row
@@ -102,49 +97,36 @@ class TraceUnsupportedCall(Rule):
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        region = breaking_region(operation)
-        if region is None or problem_of(operation) is not Problem.UNSUPPORTED:
+        region = stopped(operation, Problem.UNSUPPORTED)
+        if region is None:
             return
-        fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        yield ctx.finding(
-            operation.node,
-            _message(operation, region, ctx),
-            severity=_severity(operation, region),
-            codes=codes_of(operation, region),
-            region=region,
-            fix=fix,
-            no_fix_reason=no_fix_reason,
-        )
+        found = fix_for(operation, ctx, _reason(operation))
+        severity = Severity.NOTE if _is_meant(operation, region) else None
+        yield stop(operation, region, ctx, _problem(operation, ctx), found, severity=severity)
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         yield from hashes(frozen, ctx)
 
 
-def _is_deliberate(operation: Operation) -> bool:
-    """Whether the user cut the function off from the compiler."""
+def _is_meant(operation: Operation, region: Region) -> bool:
+    """Whether the user cut the function off from the compiler, to break the graph."""
     name = operation.operator.name.partition(":")[0]
-    return operation.use is Use.HIDDEN and name in CUT_OFFS
-
-
-def _severity(operation: Operation, region: Region) -> Severity:
-    if _is_deliberate(operation) and operation.default_mode is region:
-        return Severity.NOTE
-    return severity_of(operation, region)
+    is_cut_off = operation.use is Use.HIDDEN and name in CUT_OFFS
+    return is_cut_off and operation.default_mode is region
 
 
 SUBJECTS = {
     Use.CONTEXT: "the compiler cannot enter the context manager `{code}`",
     Use.STORE: "the compiler cannot set `{code}`",
     Use.ATTRIBUTE: "the compiler cannot read `{code}`",
+    Use.DEFINITION: "the compiler cannot follow the definition `{code}`",
     Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
 }
 CALL = "the compiler cannot follow the call `{code}`"
 
 
-def _message(operation: Operation, region: Region, ctx: Context) -> str:
-    code = ctx.shortened(operation.node)
-    subject = SUBJECTS.get(operation.use, CALL).format(code=code)
-    return f"{subject}; {consequence(region)}"
+def _problem(operation: Operation, ctx: Context) -> str:
+    return SUBJECTS.get(operation.use, CALL).format(code=ctx.shortened(operation.node))
 
 
 REASONS = {
@@ -152,6 +134,7 @@ REASONS = {
     Use.STORE: "no operation of a graph sets this attribute: set it before the compiled function "
     "is called",
     Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
+    Use.DEFINITION: "a graph defines no class: define it outside of the compiled function",
     Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
     "or call it outside",
 }

@@ -13,9 +13,10 @@ from packaging.version import Version
 from jitlint.analysis import tables
 
 IDENTIFIER = re.compile(r"GB\d{4}|unknown")
-BREAKS = frozenset({"breaks", "with_tensor", "with_tensor_inside", "held", "input", "intermediate"})
+OF_CALLS = {"breaks", "with_tensor", "with_tensor_inside", "with_tensor_held"}
+BREAKS = frozenset({*OF_CALLS, "symbolic", "held", "input", "intermediate"})
 FIELDS = {
-    "standard": {"breaks", "with_tensor", "with_tensor_inside", "varies", "instance", "effect"},
+    "standard": {*OF_CALLS, "symbolic", "varies", "instance", "effect"},
     "contexts": {"breaks", "held"},
     "stores": {"breaks", "input", "intermediate"},
     "attribute_breaks": {"breaks", "input", "intermediate"},
@@ -24,7 +25,8 @@ FIELDS = {
 FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
-        *("some", "exported", "given", "source"),
+        "with_tensor_held_captured",
+        *("some", "exported", "given", "computes", "source"),
     }
 )
 EXTRACTED = pytest.mark.parametrize("release", ["2.13"])
@@ -177,3 +179,10 @@ def test_the_installed_torch_still_breaks_where_the_table_says() -> None:
     assert measured.keys() == stored.keys() & set(names)
     for name, entry in measured.items():
         assert entry.items() <= stored[name].items(), name
+
+
+@pytest.mark.parametrize(("name", "computes"), [("builtins.pow", True), ("math.sqrt", False)])
+def test_what_computes_with_tensors_reads_none(name: str, computes: bool) -> None:
+    row = tables.load().standard(name)
+    assert row is not None
+    assert row.computes is computes

@@ -4,7 +4,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.scope import statement_of
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import Source, Static, Tensor
 from jitlint.finding import Fix
 from jitlint.rule import Context
@@ -13,7 +13,7 @@ from .arms import parenthesized
 from .emit import conditional_fix
 from .flow import asking, code_of
 from .hazards import conditions_for
-from .numbers import number_hazards
+from .numbers import failing
 from .predicate import hazards_in, is_tensor_test
 from .profile import Describer, Number
 from .withheld import NotMine, Withheld
@@ -44,7 +44,9 @@ def _static_first(test: TruthTest, ctx: Context) -> Fix:
         raise NotMine
     if not isinstance(describer.describe(operation.right), Number):
         raise NotMine
-    if number_hazards(test, operation.right, at):
+    for node in found_in(operation.right, cst.Attribute):
+        describer.check_property(test.value_of(node.value), node)
+    if next(failing(test, operation.right, at), None) is not None:
         raise Withheld(f"`{code_of(operation.right)}` may fail, and is not always asked today")
     conditions = list(conditions_for(hazards_in(describer, operation.left)))
     tested = test.value_of(test.node)
