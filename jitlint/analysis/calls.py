@@ -57,6 +57,7 @@ from jitlint.analysis.values import (
     is_callable,
     is_constant,
     is_none,
+    is_other_size,
     is_symbol,
     is_tensor,
     is_true,
@@ -789,7 +790,8 @@ def _tensor_method(
     _observe_numbers(frame, f"Tensor.{name}", given, node)
     _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
-    if result == SHAPE:
+    is_one_of_others = receiver.rank != 1 and is_other_size(arguments.get(0, "dim"))
+    if result == SHAPE and not is_one_of_others:
         result = frame.machine.size_of(receiver)
     if frame.records:
         once.by_method(frame, receiver, name, node)

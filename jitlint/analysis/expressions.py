@@ -17,6 +17,7 @@ from jitlint.analysis.values import (
     BOOL_TENSOR,
     DATA_SHAPE,
     DATA_SIZE,
+    DATA_SIZES,
     FALSE,
     NONE,
     SHAPE,
@@ -47,6 +48,7 @@ from jitlint.analysis.values import (
     given,
     is_constant,
     is_none,
+    is_other_size,
     is_symbol,
     is_tensor,
     join,
@@ -539,6 +541,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
         case Tuple(items):
             return _tuple_item(items, index)
         case Sequence(element):
+            if container == DATA_SIZES and is_other_size(index[0]):
+                return SHAPE
             return container if index[0] is None else element
         case Batch():
             return container

@@ -23,6 +23,7 @@ from jitlint.analysis.statements import execute_block
 from jitlint.analysis.tables import Returns, Table
 from jitlint.analysis.values import (
     DATA_SIZE,
+    DATA_SIZES,
     NONE,
     SHAPE,
     STATIC,
@@ -54,6 +55,7 @@ from jitlint.analysis.values import (
     StaticShape,
     Super,
     Tensor,
+    Tuple,
     Unknown,
     Value,
     given,
@@ -915,7 +917,7 @@ PARAMETERS = {
 def _shape_of(tensor: Tensor) -> Value:
     """A torch.Size where it is known that a tensor of torch is asked."""
     if Machine.size_of(tensor) is DATA_SIZE:
-        return Sequence(DATA_SIZE, "torch.Size")
+        return Tuple((DATA_SIZE,)) if tensor.rank == 1 else DATA_SIZES
     is_torch = tensor.framework is Framework.TORCH and not (tensor.assumed or tensor.maybe)
     return TORCH_SIZE if is_torch else Sequence(SHAPE)
 

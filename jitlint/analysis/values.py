@@ -662,8 +662,14 @@ def _element_shape(shape: Shape | None) -> Shape | None:
 DATA_SHAPE = Shape((Size.DATA,), more=True)
 DATA_SIZE = Static(source=Source.DATA, read=Read("size"))
 """A size that depends on data: a symbol in a graph of torch, of which nothing is known."""
+DATA_SIZES = Sequence(DATA_SIZE, "torch.Size")
 OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
 """The number that a graph does not know when it is traced."""
+
+
+def is_other_size(index: Value | None) -> bool:
+    """Whether an index may name a size that does not depend on data, as only the first does."""
+    return index is not None and not (isinstance(index, Static) and index.const == 0)
 
 
 def size_value(size: int | Size) -> Value:
