@@ -1,17 +1,15 @@
 """Calls: what Python's builtins, framework functions and methods return."""
 
-import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
 
-from jitlint.analysis import freezing, narrowing, once, shapes
-from jitlint.analysis.annotations import annotated_value
+from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.expressions import evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import CUT_OFFS, KERAS_COMPILE, makers
+from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
@@ -56,9 +54,7 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
-    is_callable,
     is_constant,
-    is_none,
     is_tensor,
     is_true,
     join,
@@ -82,6 +78,10 @@ class Arguments:
         if position < len(self.positional):
             return self.positional[position]
         return self.keywords.get(name)
+
+    @property
+    def first(self) -> Value:
+        return self.positional[0] if self.positional else UNKNOWN
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -195,7 +195,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             return apply(frame, value, arguments, node)
         case Choice(options):
             return join_all([apply(frame, option, arguments, node) for option in options])
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
@@ -261,7 +261,7 @@ def _observe_program_call(frame: Frame, program: Exported, arguments: Arguments)
     calls.reached(None, frame.moment())
 
 
-def _unknown_callee(arguments: Arguments) -> Value:
+def unknown_callee(arguments: Arguments) -> Value:
     """A callee that nothing is known of, given a tensor first, returns a tensor."""
     if arguments.positional and is_tensor(arguments.positional[0]):
         return ASSUMED_TENSOR
@@ -276,27 +276,14 @@ def _call_instance(
     frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     method = machine.method(instance.cls, machine.run_by_call(instance.cls))
     if method is not None and machine.is_keras(instance.cls):
-        return _call_keras(frame, instance, method, arguments)
+        return keras_calls.called(frame, instance, method, arguments, node)
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
         operator = machine.table_of(base).module(base)
         if operator is not None:
             return operator_result(operator, base, arguments)
-    return _unknown_callee(arguments)
-
-
-def _call_keras(
-    frame: Frame, instance: Instance, method: FunctionInfo, arguments: Arguments
-) -> Value:
-    """In a graph the layer's method is a part of it; in Python it may be part of a model."""
-    machine = frame.machine
-    if frame.region is None or not frame.in_graph:
-        machine.symbolic_calls.setdefault((frame.module, frame.function), []).append(instance)
-        return _unknown_callee(arguments)
-    region = replace(frame.region, kind=machine.kind_inside(instance.cls, frame.region.kind))
-    inside = replace(frame, region=region)
-    return machine.call(inside, Function(method), arguments.after(instance))
+    return unknown_callee(arguments)
 
 
 def _call_module(
@@ -314,7 +301,7 @@ def _call_module(
         shapes_of_operators.check(frame, operator, arguments, node)
         result = operator_result(operator, instance.name, arguments)
         return shapes_of_operators.behind_layer(operator, result, arguments)
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 # -- framework operators -------------------------------------------------------------------
@@ -340,7 +327,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
             tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
-            read = Read(name, operator.reads or "", given=all(map(_is_given, tensors)))
+            read = Read(name, operator.reads or "", given=all(map(is_given, tensors)))
             return Static(source=Source.DATA, read=read)
         case Returns.SIZE:
             return SHAPE
@@ -351,7 +338,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     return UNKNOWN
 
 
-def _is_given(tensor: Tensor) -> bool:
+def is_given(tensor: Tensor) -> bool:
     """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
     return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
 
@@ -469,7 +456,7 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     """The row of a function of a library; of a conversion, that of the special method."""
     machine = frame.machine
     special = CONVERSIONS.get(name)
-    if special is not None and is_tensor(_first(arguments)):
+    if special is not None and is_tensor(arguments.first):
         return machine.torch.method(special)
     operator = machine.table_of(name).function(name)
     if operator is None or not operator.is_notable:
@@ -525,7 +512,7 @@ def _result_of_external(
             return number
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
-        return _of_literal(result, _first(arguments))
+        return _of_literal(result, arguments.first)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -547,7 +534,7 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
         return STATIC
     if not name.startswith("math."):
         return UNKNOWN
-    if is_tensor(_first(arguments)):
+    if is_tensor(arguments.first):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
     return _number_of(arguments) or STATIC
@@ -638,15 +625,15 @@ def call_method(
     frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
-    if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, receiver, arguments, node)
+    if name in datasets.RUNS and not isinstance(receiver, Static | Tensor):
+        datasets.run_on(frame, receiver, name, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
                 pinned = shapes.shape_of(arguments.get(0, "shape"))
-                _rebind(frame, node, replace(receiver, shape=pinned))
+                rebind(frame, node, replace(receiver, shape=pinned))
                 return NONE
             if name == "get_shape":
                 return frame.machine.attribute(frame, receiver, "shape")
@@ -679,7 +666,7 @@ def call_method(
             return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 def _tensor_method(
@@ -795,18 +782,18 @@ def _list_method(
     match name:
         case "append" | "add" | "insert" | "appendleft":
             added = arguments.positional[-1] if arguments.positional else UNKNOWN
-            _rebind(frame, node, _grown(receiver, added))
+            rebind(frame, node, _grown(receiver, added))
             return NONE
         case "extend" | "update":
             added = element_of(arguments.positional[0]) if arguments.positional else UNKNOWN
-            _rebind(frame, node, _grown(receiver, added))
+            rebind(frame, node, _grown(receiver, added))
             return NONE
         case "pop" | "popleft":
             return element
         case "copy":
             return receiver
         case "sort":
-            _observe_order(frame, element, arguments, node, Construct.SORT)
+            observe_order(frame, element, arguments, node, Construct.SORT)
             return NONE
         case "index" | "remove":
             if arguments.positional and is_tensor(arguments.positional[0]):
@@ -817,13 +804,29 @@ def _list_method(
     return UNKNOWN
 
 
+def observe_order(
+    frame: Frame,
+    element: Value,
+    arguments: Arguments,
+    node: cst.BaseExpression,
+    construct: Construct,
+) -> None:
+    """Sorting asks whether one key is less than another."""
+    key = arguments.keywords.get("key")
+    ordered = element if key is None else apply(frame, key, Arguments([element]), node)
+    if isinstance(ordered, Tuple):
+        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
+    if is_tensor(ordered):
+        frame.observe(node, ordered, construct, node)
+
+
 def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
     if isinstance(receiver, Tuple) and not receiver.items:
         return Sequence(added)
     return Sequence(element_of(Tuple((element_of(receiver), added))))
 
 
-def _rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
+def rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
     """A list that grew is a new value of the variable that holds it."""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         path = evaluate_target_path(node.func.value)
@@ -858,7 +861,7 @@ def _dict_method(
         case "copy":
             return receiver
         case "update":
-            _rebind(frame, node, Dict(receiver.items, UNKNOWN))
+            rebind(frame, node, Dict(receiver.items, UNKNOWN))
             return NONE
     return UNKNOWN
 
@@ -888,7 +891,7 @@ def _inherited_method(
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
         case "compile" if machine.is_keras(receiver.cls):
-            return _compiled_by_keras(frame, receiver, arguments, node)
+            return keras_calls.compiled(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
@@ -900,32 +903,6 @@ def _inherited_method(
     if name in KEEPS_MODULE:
         return receiver
     return UNKNOWN
-
-
-KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
-"""Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
-
-
-KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
-"""Parameters that take functions, which are traced with the model."""
-
-
-def _compiled_by_keras(
-    frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
-) -> Value:
-    given = {name: arguments.get(position, name) for position, name in KERAS_OPTIONS}
-    options = {name: value for name, value in given.items() if value is not None}
-    if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
-        frame.machine.eager_models.add(model.cls)
-    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
-        _rebind(frame, node, replace(model, is_fused=True))
-    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
-        frame.machine.fused_models.add(model.cls)
-    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
-    for target in (model, *filter(is_callable, leaves_of(functions))):
-        maker = makers()[KERAS_COMPILE]
-        frame.machine.make_region(frame, maker, Arguments([target], options), node)
-    return NONE
 
 
 def _observe_method(
@@ -960,15 +937,15 @@ def _module_method(
     classes += ["torch.nn.Module"] if frame.machine.torch.module(receiver.name) else []
     method = _observe_method(frame, classes, receiver, name, arguments, node)
     if frame.machine.torch.hooked(name) is not None and len(classes) > 1:
-        _rebind(frame, node, replace(receiver, hook=name))
+        rebind(frame, node, replace(receiver, hook=name))
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
         case "compile" if receiver.name in KERAS_MODELS:
-            return _compiled_by_keras(frame, receiver, arguments, node)
+            return keras_calls.compiled(frame, receiver, arguments, node)
         case "append" | "add":
             children = (*receiver.children, *_children(arguments))
-            _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)
@@ -976,8 +953,10 @@ def _module_method(
             return Sequence(Tuple((STATIC, join_all(receiver.children))))
         case "children":
             return Tuple(receiver.children)
-        case "parameters":
-            return Sequence(Tensor(grad=True))
+        case "parameters" | "buffers":
+            return Sequence(Tensor(grad=name == "parameters"))
+        case "state_dict":
+            return Dict(default=Tensor(grad=False))
     if name in KEEPS_MODULE:
         return receiver
     if method is not None and method.instance is not None:
@@ -995,7 +974,7 @@ def _unknown_method(
     if table.is_tensor_only(name):
         tensor = ASSUMED_TENSOR if name in ARRAY_METHODS else TENSOR
         return _tensor_method(frame, tensor, name, arguments, node)
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 ARRAY_METHODS = frozenset(
@@ -1010,7 +989,7 @@ ARRAY_METHODS = frozenset(
 value, but not from an array."""
 
 
-# -- builtins and other functions that need more than a table row ---------------------------
+# -- functions that need more than a row of a table ------------------------------------------
 
 Handler = Callable[[Frame, str, Arguments, cst.BaseExpression], Value]
 HANDLERS: dict[str, Handler] = {}
@@ -1025,358 +1004,11 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def _first(arguments: Arguments) -> Value:
-    return arguments.positional[0] if arguments.positional else UNKNOWN
-
-
-@handles("builtins.any", "builtins.all")
-def _any(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    elements = _first(arguments)
-    value = elements if is_tensor(elements) else element_of(elements)
-    if is_tensor(value):
-        frame.observe(node, value, Construct.BUILTIN, node)
-        return Static(source=Source.DATA, read=Read(name.removeprefix("builtins.")))
-    return STATIC
-
-
-@handles("builtins.bool", "builtins.int", "builtins.float", "builtins.complex")
-def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    kind = name.removeprefix("builtins.")
-    if kind != "bool":
-        shapes.used(frame, node, value)
-    if isinstance(value, Optional):
-        value = value.value
-    if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=_is_given(value)))
-    if not isinstance(value, Static):
-        return STATIC
-    if is_constant(value) and isinstance(value.const, bool | int | float):
-        try:
-            return Static(getattr(builtins, kind)(value.const), value.source, value.read)
-        except (TypeError, ValueError, OverflowError):
-            return STATIC
-    return Static(source=value.source, read=value.read)
-
-
-@handles("builtins.len")
-def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    if isinstance(value, StaticShape):
-        if value.shape.lost is not None:
-            frame.observe_need(value.shape.lost, node)
-        return STATIC
-    if is_tensor(value):
-        return frame.machine.size_of(value)
-    return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
-
-
-@handles("builtins.isinstance", "builtins.issubclass")
-def _isinstance(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if name == "builtins.isinstance" and isinstance(node, cst.Call) and len(node.args) == 2:
-        classes = narrowing.classes_of(frame, node.args[1].value)
-        decided = narrowing.instance_of(frame, _first(arguments), classes)
-        if decided is not None:
-            return Static(decided)
-    return STATIC
-
-
-@handles("torch.is_tensor")
-def _is_tensor(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    decided = narrowing.instance_of(frame, _first(arguments), [External("torch.Tensor")])
-    return STATIC if decided is None else Static(decided)
-
-
-@handles("builtins.getattr")
-def _getattr(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    values = arguments.positional
-    if len(values) >= 2 and is_constant(values[1]) and isinstance(values[1].const, str):
-        found = frame.machine.attribute(frame, values[0], values[1].const)
-        if len(values) == 3 and isinstance(found, Unknown):
-            return UNKNOWN
-        return found
-    return UNKNOWN
-
-
-@handles("builtins.range")
-def _range(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    shapes.used(frame, node, *arguments.positional)
-    row = frame.machine.torch.construct("range_of_tensor")
-    for bound in arguments.positional:
-        if not is_tensor(bound):
-            frame.observe_number(node, row, bound)
-    bounds = [value for value in arguments.positional if isinstance(value, Static)]
-    strongest = max((b.source for b in bounds), key=lambda s: s.value, default=Source.PYTHON)
-    return Sequence(Static(source=strongest, varies=True))
-
-
-@handles("builtins.enumerate")
-def _enumerate(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return Sequence(Tuple((STATIC, element_of(_first(arguments)))))
-
-
-@handles("builtins.zip", "itertools.product", "itertools.zip_longest")
-def _zip(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if arguments.rest is not None:
-        return UNKNOWN
-    return Sequence(Tuple(tuple(element_of(value) for value in arguments.positional)))
-
-
-@handles("builtins.map")
-def _map(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    function, *iterables = arguments.positional or [UNKNOWN]
-    items = [element_of(value) for value in iterables]
-    return Sequence(apply(frame, function, Arguments(items), node))
-
-
-@handles("builtins.filter")
-def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if len(arguments.positional) != 2:
-        return UNKNOWN
-    function, items = arguments.positional
-    element = element_of(items)
-    kept = element if is_none(function) else apply(frame, function, Arguments([element]), node)
-    if is_tensor(kept):
-        frame.observe(node, kept, Construct.BUILTIN, node)
-    return Sequence(element)
-
-
-@handles(
-    *("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset"),
-    *("builtins.iter", "builtins.reversed", "collections.deque"),
-)
-def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if not arguments.positional:
-        return Tuple(())
-    value = arguments.positional[0]
-    if isinstance(value, Tuple | StaticShape) and name != "builtins.reversed":
-        return value
-    if isinstance(value, Dataset | Unknown) and name == "builtins.iter":
-        return value
-    return Sequence(element_of(value))
-
-
-@handles("builtins.sorted")
-def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    element = element_of(_first(arguments))
-    _observe_order(frame, element, arguments, node, Construct.SORT)
-    return Sequence(element)
-
-
-def _observe_order(
-    frame: Frame,
-    element: Value,
-    arguments: Arguments,
-    node: cst.BaseExpression,
-    construct: Construct,
-) -> None:
-    """Sorting asks whether one key is less than another."""
-    key = arguments.keywords.get("key")
-    ordered = element if key is None else apply(frame, key, Arguments([element]), node)
-    if isinstance(ordered, Tuple):
-        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
-    if is_tensor(ordered):
-        frame.observe(node, ordered, construct, node)
-
-
-@handles("builtins.min", "builtins.max")
-def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    values = arguments.positional
-    if len(values) == 1:
-        element = element_of(values[0])
-        if "key" in arguments.keywords:
-            _observe_order(frame, element, arguments, node, Construct.EXTREME)
-        else:
-            _observe_frozen_choice(frame, [element], node)
-        return element
-    _observe_frozen_choice(frame, values, node)
-    tensors = [value for value in values if is_tensor(value)]
-    if tensors:
-        return Tensor(framework=tensors[0].framework, **traits_of(values))
-    statics = [value for value in values if isinstance(value, Static)]
-    if len(statics) == len(values) and statics:
-        source, read = provenance(*statics)
-        return Static(source=source, read=read)
-    return UNKNOWN
-
-
-def _observe_frozen_choice(frame: Frame, values: "list[Value]", node: cst.BaseExpression) -> None:
-    """Dynamo traces `max(a, b)` of tensors and sizes; torch.jit.trace keeps the choice, and
-    TensorFlow has none to make."""
-    if not frame.records:
-        return
-    for value in values:
-        if is_tensor(value) or (
-            frame.tracer and (isinstance(value, Static) and value.source is Source.SHAPE)
-        ):
-            frame.observe(node, value, Construct.BUILTIN, node)
-            return
-
-
-@handles("builtins.sum")
-def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    element = element_of(_first(arguments))
-    if is_tensor(element):
-        return replace(element, maybe=False)
-    return Static(source=element.source) if isinstance(element, Static) else UNKNOWN
-
-
-@handles("builtins.abs", "builtins.round", "builtins.pow", "builtins.divmod")
-def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    if is_tensor(value):
-        return replace(value, origin=Origin.COMPUTED)
-    return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
-
-
-@handles("builtins.next")
-def _next(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return element_of(_first(arguments))
-
-
-@handles("builtins.super")
-def _super(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    function = frame.function
-    if function is None or function.cls is None or not function.parameters:
-        return UNKNOWN
-    receiver = frame.variables.get(function.parameters[0].name.value, UNKNOWN)
-    return Super(receiver, function.cls)
-
-
-@handles("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
-def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    first = _first(arguments)
-    base = dict(first.items) if isinstance(first, Dict) else {}
-    default = first.default if isinstance(first, Dict) else UNKNOWN
-    if isinstance(first, Sequence | Tuple):
-        pair = element_of(first)
-        default = pair.items[1] if isinstance(pair, Tuple) and len(pair.items) == 2 else UNKNOWN
-    return Dict(tuple({**base, **arguments.keywords}.items()), default)
-
-
-@handles(
-    *("builtins.str", "builtins.repr", "builtins.format", "builtins.hasattr", "builtins.id"),
-    *("builtins.callable", "builtins.hash", "builtins.ord", "builtins.chr", "builtins.bytes"),
-    *("math.prod", "math.ceil", "math.floor"),
-)
-def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    if name.startswith("math."):
-        shapes.used(frame, node, value)
-    if name.startswith("math.") and is_tensor(value):
-        return Static(source=Source.DATA, read=Read(name, "GB0033"))
-    if name == "builtins.str":
-        frame.observe_number(node, frame.machine.torch.construct("string_of_item"), value)
-    source = value.source if isinstance(value, Static) else Source.PYTHON
-    return Static(source=source)
-
-
-@handles("builtins.type")
-def _type(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = _first(arguments)
-    return Class(value.cls) if isinstance(value, Instance) else STATIC
-
-
-@handles("builtins.print", "builtins.setattr", "warnings.warn")
-def _none(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return NONE
-
-
-@handles("functools.partial")
-def _partial(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if not arguments.positional:
-        return UNKNOWN
-    function, *rest = arguments.positional
-    return Partial(function, tuple(rest), tuple(arguments.keywords.items()))
-
-
-@handles(
-    *("copy.copy", "copy.deepcopy", "torch.vmap", "torch.func.vmap", "builtins.staticmethod"),
-)
-def _same(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return _first(arguments)
-
-
-@handles(*CUT_OFFS)
-def _cut_off(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    """`torch.compiler.disable(f)`; without a function it is a decorator with options."""
-    hidden = next(filter(is_callable, arguments.all()), None)
-    return Partial(External(name)) if hidden is None else CutOff(hidden, name)
-
-
-@handles("typing.cast", "typing_extensions.cast")
-def _typing_cast(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if len(arguments.positional) != 2:
-        return UNKNOWN
-    value = arguments.positional[1]
-    if isinstance(value, Unknown) and isinstance(node, cst.Call):
-        return annotated_value(frame, node.args[0].value)
-    return value
-
-
-@handles("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
-def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    value = arguments.get(0, "data") or UNKNOWN
-    tensor = value if isinstance(value, Tensor) else TENSOR
-    wanted = arguments.get(1, "requires_grad") or Static(not name.endswith("Buffer"))
-    grad = wanted.const if isinstance(wanted, Static) and isinstance(wanted.const, bool) else None
-    return replace(tensor, maybe=False, assumed=False, framework=Framework.TORCH, grad=grad)
-
-
-@handles("keras.layers.Lambda")
-def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    function = arguments.get(0, "function")
-    if function is not None and is_callable(function):
-        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
-    return ExternalInstance(name)
-
-
-@handles("torch.cond")
-def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    operands = arguments.get(3, "operands")
-    items = list(operands.items) if isinstance(operands, Tuple) else []
-    results = []
-    for position, keyword in ((1, "true_fn"), (2, "false_fn")):
-        function = arguments.get(position, keyword)
-        if function is not None:
-            results.append(apply(frame, function, Arguments(list(items)), node))
-    return join_all(results)
-
-
-@handles("torch.utils.checkpoint.checkpoint")
-def _checkpoint(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if not arguments.positional:
-        return UNKNOWN
-    function, *rest = arguments.positional
-    own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug")
-    keywords = {k: v for k, v in arguments.keywords.items() if k not in own}
-    return apply(frame, function, Arguments(rest, keywords, arguments.rest), node)
-
-
-STATE_QUERIES: dict[str, frozenset[RegionKind]] = {
-    "torch.compiler.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
-    "torch.compiler.is_dynamo_compiling": frozenset({RegionKind.COMPILE}),
-    "torch._dynamo.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
-    "torch._dynamo.external_utils.is_compiling": frozenset({RegionKind.COMPILE}),
-    "torch._utils.is_compiling": frozenset({RegionKind.COMPILE, RegionKind.EXPORT}),
-    "torch.compiler.is_exporting": frozenset({RegionKind.EXPORT}),
-    "torch.jit.is_tracing": frozenset({RegionKind.TRACE}),
-    "torch._C._get_tracing_state": frozenset({RegionKind.TRACE}),
-    "torch.jit.is_scripting": frozenset({RegionKind.SCRIPT}),
-    "torch.onnx.is_in_onnx_export": frozenset(),
-    "torch.overrides.has_torch_function": frozenset(),
-    "torch.overrides.has_torch_function_unary": frozenset(),
-    "torch.overrides.has_torch_function_variadic": frozenset(),
-}
-"""In which kinds of region these functions are true; in all others they are false."""
-
-
-@handles(*STATE_QUERIES)
-def _state_query(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    if frame.region is None:
-        return STATIC
-    return Static(frame.region.kind in STATE_QUERIES[name])
-
-
 # The handlers of these modules call what stands above.
-from jitlint.analysis import datasets, shapes_of_operators  # noqa: E402
+from jitlint.analysis import (  # noqa: E402
+    builtin_calls,  # noqa: F401
+    datasets,
+    keras_calls,
+    shapes_of_operators,
+    torch_calls,  # noqa: F401
+)

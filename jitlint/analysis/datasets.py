@@ -44,15 +44,19 @@ BATCH = "batch"
 LOADER = "torch.utils.data.DataLoader"
 
 
-TRAINS = frozenset({"fit", "evaluate", "predict"})
+RUNS = frozenset({"fit", "evaluate", "predict"})
 """Methods of a Keras model, which traces its step with the shapes of the dataset."""
 
 
-def trained_on(frame: Frame, model: Value, arguments: "Arguments", node: cst.CSTNode) -> None:
+def run_on(
+    frame: Frame, model: Value, method: str, arguments: "Arguments", node: cst.CSTNode
+) -> None:
     """A model is given a dataset: it needs to know at least the rank of its elements, and
     XLA compiles it for each of their shapes."""
     if _is_fused(frame, model):
         passed_to_static(frame, [element_of(value) for value in arguments.all()], node)
+    if method == "predict":
+        return  # builds the model with the first batch (measured)
     for value in arguments.all():
         if not isinstance(value, Dataset):
             continue

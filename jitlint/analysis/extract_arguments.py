@@ -6,16 +6,16 @@ accepts, and what it does then, is seen by calling it.
 """
 
 import builtins
-import contextlib
 import importlib
 import inspect
 import io
 import itertools
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from jitlint.time_limit import time_limit
 
 PLAIN = (
     "'string'",
@@ -353,28 +353,12 @@ def working(texts: Iterator[str], call: Callable[[str], Any], enough: int = ENOU
         if len(found) == enough or time.monotonic() > deadline:
             break
         try:
-            with time_limit(SECONDS_PER_CALL):
+            with time_limit(SECONDS_PER_CALL, TimeoutError):
                 call(text)
         except (Exception, SystemExit):
             continue
         found.append(text)
     return found
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the main thread when the block takes longer."""
-
-    def stop(*_: Any) -> None:
-        raise TimeoutError
-
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 def spread(found: list[str], count: int) -> list[str]:

@@ -73,16 +73,8 @@ def working_samples(subject: Subject) -> Iterator[Sample]:
     last = len(plain) - 1
     spread = [plain[last * step // (TRIES - 1)] for step in range(TRIES)] if plain else []
     for sample in [*dict.fromkeys(spread), *plain]:
-        if _runs(sample):
+        if sample.runs():
             yield sample
-
-
-def _runs(sample: Sample) -> bool:
-    try:
-        sample.copy().run()
-    except Exception:
-        return False
-    return True
 
 
 def compile_call(subject: Subject, sample: Sample, *, fullgraph: bool = False) -> Outcome:

@@ -19,7 +19,6 @@ from jitlint.analysis.extract_arguments import (
     SECONDS_TO_COMPILE,
     evaluate,
     plain_calls,
-    time_limit,
     working,
 )
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
@@ -33,6 +32,7 @@ from jitlint.analysis.extract_standard import (
     public,
     words,
 )
+from jitlint.time_limit import time_limit
 
 MORE = words(
     """
@@ -182,7 +182,7 @@ def _compile(
     region: Callable[[Manager, bool], Outcome], manager: Manager, *, fullgraph: bool = False
 ) -> Outcome:
     try:
-        with time_limit(SECONDS_TO_COMPILE):
+        with time_limit(SECONDS_TO_COMPILE, TimeoutError):
             return region(manager, fullgraph)
     except TimeoutError:
         return Outcome(failed=True)

@@ -22,7 +22,7 @@ from enum import Enum
 from types import FrameType, ModuleType
 from typing import Any
 
-from jitlint.analysis.extract_arguments import evaluate, plain_calls, time_limit, working
+from jitlint.analysis.extract_arguments import evaluate, plain_calls, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_standard import (
     LIBRARY,
@@ -35,6 +35,7 @@ from jitlint.analysis.extract_standard import (
     subjects,
 )
 from jitlint.analysis.makers import CUT_OFFS, SCRIPTED
+from jitlint.time_limit import time_limit
 
 SYSTEM = frozenset(
     {
@@ -96,7 +97,7 @@ def _enters_itself(pair: tuple[Subject, str]) -> bool:
     maker, _ = pair
     made = plain_calls(maker.name, maker.resolve(), of_torch=maker.of_torch)
     for text in working(made, maker.call, 1):
-        with contextlib.suppress(Exception), time_limit(SECONDS):
+        with contextlib.suppress(Exception), time_limit(SECONDS, TimeoutError):
             manager = maker.call(text)
             return hasattr(type(manager), "__enter__") and manager.__enter__() is manager
     return False
@@ -137,7 +138,7 @@ def _effect_of_call(subject: Subject, text: str) -> str | None:
     """The effect of one call, with an owner and arguments that are there already."""
     function = subject.resolve()
     args, kwargs = evaluate(text)
-    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS):
+    with contextlib.suppress(Exception, SystemExit), time_limit(SECONDS, TimeoutError):
         return effect_of(lambda: function(*args, **kwargs))
     return None
 
@@ -223,28 +224,35 @@ def _written_call(name: str) -> Outcome:
     return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
 
 
-PATCHED = ("logging.Logger",)
-"""Classes to which libraries add methods of their own."""
+PATCHED = {"logging.Logger": "warning"}
+"""Classes to which libraries add methods of their own, and what those do (`warning_once`)."""
 
 
 def added_methods() -> dict[str, dict[str, Any]]:
-    """Entries "<class>.*" of the section `standard`: a call of a method that was added."""
+    """Entries "<class>.*" of the section `standard`: a call of a method that was added, which
+    is taken to do what it is added for."""
     found = dict(in_processes(_call_of_added, PATCHED))
-    return {f"{name}.*": _entry(outcome) for name, outcome in found.items() if outcome.identifier}
+    return {
+        f"{name}.*": {**_entry(outcome), **({"effect": effect} if effect else {})}
+        for name, (outcome, effect) in found.items()
+        if outcome.identifier
+    }
 
 
-def _call_of_added(name: str) -> Outcome:
+def _call_of_added(name: str) -> tuple[Outcome, str | None]:
     import torch
 
     cls = _resolved(name)
-    cls.an_added_method = lambda self, text: None
+    cls.an_added_method = getattr(cls, PATCHED[name])
     thing = cls("name")
 
     def region(x: Any) -> Any:
         thing.an_added_method("text")
         return x + 1
 
-    return compile_region(region, torch.ones(2))
+    outcome = compile_region(region, torch.ones(2))
+    _speak()
+    return outcome, effect_of(lambda: thing.an_added_method("text"))
 
 
 PLAIN = (str, bytes, int, float, tuple, list, dict, set, frozenset, type, ModuleType, Enum)

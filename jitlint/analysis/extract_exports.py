@@ -10,12 +10,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jitlint.analysis.extract_arguments import inside_calls, tensor_calls, time_limit, working
+from jitlint.analysis.extract_arguments import inside_calls, tensor_calls, working
 from jitlint.analysis.extract_breaks import BREAKS, caller, working_samples
 from jitlint.analysis.extract_numpy import numpy_subjects
 from jitlint.analysis.extract_regions import in_processes
 from jitlint.analysis.extract_standard import prepare_imports, subjects
 from jitlint.analysis.extract_subjects import functions, methods
+from jitlint.time_limit import time_limit
 
 SECTIONS = {"functions": "", "methods": "Tensor.", "numpy": ""}
 """Sections of operators, and what stands before their names in an extraction."""
@@ -87,7 +88,7 @@ def exports(call: Callable[..., Any], args: tuple[Any, ...]) -> bool:
             call(*copies)
             return x + 1
 
-    with contextlib.suppress(Exception), time_limit(SECONDS):
+    with contextlib.suppress(Exception), time_limit(SECONDS, TimeoutError):
         torch.export.export(Program(), (torch.ones(2), *args))
         return True
     return False

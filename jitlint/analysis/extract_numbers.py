@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE
+from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, caller
 from jitlint.analysis.extract_numpy import sizes_of_random
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_samples import Sample
@@ -168,7 +168,7 @@ def _row_without(subject: Subject, samples: list[Sample]) -> dict[str, Any] | No
     """The row of the call itself, where it breaks unless some number is given."""
     fewest = min((len(s.args) for s in samples), default=0)
     for sample in samples:
-        if len(sample.args) == fewest and not sample.kwargs and _runs(sample):
+        if len(sample.args) == fewest and not sample.kwargs and sample.runs():
             outcome = _compiled(subject, sample)
             if outcome.identifier is None:
                 return None
@@ -190,7 +190,7 @@ def _unless(
             continue
         for value in (*shape, *slot.candidates()):
             filled = _put(sample, slot, value)
-            if filled is not None and _runs(filled):
+            if filled is not None and filled.runs():
                 found += [slot.key] if _compiled(subject, filled).clean else []
                 break
     return {"unless": found} if found else {}
@@ -206,16 +206,8 @@ def _put(sample: Sample, slot: Slot, value: Any) -> Sample | None:
     return replace(sample, args=(*sample.args[:position], value, *sample.args[position + 1 :]))
 
 
-def _runs(sample: Sample) -> bool:
-    try:
-        sample.copy().run()
-    except Exception:
-        return False
-    return True
-
-
 def _compiled(subject: Subject, sample: Sample, *, fullgraph: bool = False) -> Outcome:
-    call = _caller(subject, sample)
+    call = caller(subject, sample)
 
     def region(args: Any, kwargs: Any) -> Any:
         return call(*[a * 1 if i == 0 else a for i, a in enumerate(args)], **kwargs)
@@ -272,7 +264,7 @@ def _region(
     subject: Subject, slot: Slot, sample: Sample, value: Any
 ) -> tuple[Callable[..., Any], Any]:
     """The call, as a function of the number; of several sizes, of the first."""
-    call = _caller(subject, sample)
+    call = caller(subject, sample)
     name = slot.key
     is_list = _is_several(value)
     rest = list(value[1:]) if is_list else []
@@ -293,13 +285,6 @@ def _region(
             return call(*args, **{**kwargs, name: put})
 
     return region, number
-
-
-def _caller(subject: Subject, sample: Sample) -> Callable[..., Any]:
-    if not subject.method:
-        return sample.call
-    name = subject.name.rpartition(".")[2]
-    return lambda receiver, *args, **kwargs: getattr(receiver, name)(*args, **kwargs)
 
 
 def _fresh(given: list[Any]) -> list[Any]:

@@ -35,6 +35,14 @@ class Sample:
     def run(self) -> Any:
         return self.call(*self.args, **self.kwargs)
 
+    def runs(self) -> bool:
+        """Whether the call works."""
+        try:
+            self.copy().run()
+        except Exception:
+            return False
+        return True
+
     def copy(self) -> "Sample":
         """The same call on fresh tensors."""
         return self.changed(lambda t: t.detach().clone().requires_grad_(t.requires_grad))

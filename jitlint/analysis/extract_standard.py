@@ -38,10 +38,10 @@ from jitlint.analysis.extract_arguments import (
     plain_calls,
     spread,
     tensor_calls,
-    time_limit,
     working,
 )
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
+from jitlint.time_limit import time_limit
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -399,7 +399,7 @@ def compile_call(
 
     chosen = region_of_tensors if computed else region
     try:
-        with time_limit(SECONDS_TO_COMPILE):
+        with time_limit(SECONDS_TO_COMPILE, TimeoutError):
             return compile_region(chosen, torch.ones(2), args, kwargs, fullgraph=fullgraph)
     except (TimeoutError, SystemExit):
         return Outcome(failed=True)
@@ -456,7 +456,7 @@ def _results(subject: Subject, texts: list[str]) -> Iterator[tuple[str, Any]]:
 def _varies(subject: Subject, text: str) -> bool:
     """Whether another call gives another value. A clock without arguments is also moved."""
     made = [(subject.resolve(), *evaluate(text)) for _ in range(REPEATS)]
-    with contextlib.suppress(Exception), time_limit(3):
+    with contextlib.suppress(Exception), time_limit(3, TimeoutError):
         values = []
         for function, args, kwargs in made:
             values.append(function(*args, **kwargs))

@@ -48,6 +48,7 @@ from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_regions import in_processes
 from jitlint.analysis.extract_registry import registry
+from jitlint.analysis.extract_results import with_results
 from jitlint.analysis.extract_samples import make_tensor
 from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import standard
@@ -65,6 +66,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "bases": lambda table: {"bases": bases(table["standard"])},
     "self_entered": lambda table: {"self_entered": self_entered(table["standard"])},
     "effects": lambda table: {"standard": with_effects(table["standard"])},
+    "results": lambda table: {"standard": with_results(table["standard"])},
     "exports": with_exports,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},

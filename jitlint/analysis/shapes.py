@@ -92,6 +92,12 @@ def _loss(value: Value, depth: int = 0) -> Loss | None:
     return None
 
 
+def is_symbolic(value: Value) -> bool:
+    """What `keras.Input` makes, known as such by its open batch."""
+    shape = value.shape if isinstance(value, Tensor) else None
+    return shape is not None and shape.is_open and shape.lost is None and shape.ragged is None
+
+
 def holds_open(value: Value, depth: int = 0) -> bool:
     """Whether a value is, or holds, a size that is None in the graph."""
     if is_open(value):

@@ -54,7 +54,8 @@ class Operator:
     `loses_shape`: the static shape of the result is not known in a graph; `keeps_loss`: nor
     is it behind an input of unknown rank; `needs_rank`: which it refuses, or (`needs_last`)
     one whose last dimension is None. `shape_argument` is the position of a parameter that
-    spells the result's shape; `partial_shape`: None is accepted in it.
+    spells the result's shape; `partial_shape`: None is accepted in it. `takes_none` are the
+    parameters that may be None, and their positions.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
     reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
     `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
@@ -64,7 +65,8 @@ class Operator:
     read and of a size that depends on data. `folds`: of numbers it makes a number, and no
     array. `varies`: two calls with equal arguments give different values (clocks, random
     numbers). `effect` is what it does to the world outside of the program: "output", "random"
-    (a generator moves on) or "system". `exported`: torch.export takes it. `instance` is the
+    (a generator moves on) or "system". `exported`: torch.export takes it. `computes`: it
+    gives tensors for tensors, and reads none. `instance` is the
     class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
     symbol does not. `unless` are the places that have to be filled to avoid the break.
@@ -92,6 +94,7 @@ class Operator:
     needs_rank: bool = False
     needs_last: bool = False
     partial_shape: bool = False
+    takes_none: Mapping[str, int] = field(default_factory=dict)
     shape_argument: int | None = None
     reads: str | None = None
     breaks: str | None = None
@@ -108,6 +111,7 @@ class Operator:
     varies: bool = False
     effect: str | None = None
     exported: bool = False
+    computes: bool = False
     instance: str | None = None
     given: bool = False
     unless: tuple[str, ...] = ()

@@ -95,8 +95,12 @@ def creates_regions(module: Module) -> bool:
 
 COMPILABLE = ("torch.nn", "keras.", "tensorflow.keras.")
 """Packages with classes whose objects have a method `compile`."""
-PIPELINES = ("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda")
-"""Functions that these are given run in a graph."""
+PIPELINES = (
+    *("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda"),
+    *("keras.Input", "keras.layers.Input", "tensorflow.keras.Input"),
+    "tensorflow.keras.layers.Input",
+)
+"""What these are given runs in a graph, and layers that are called on what they make."""
 
 
 def own_entries(machine: Machine, modules: Iterable[Module], crashes: Crashes) -> list[Entry]:
@@ -336,6 +340,8 @@ def _forwards(machine: Machine, module: Module) -> Iterator[Entry]:
 
 def _members(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
     is_glob = any(character in pattern for character in "*?[")
+    if is_glob:
+        yield from _given_out(machine, module, pattern)
     if is_glob and b"def " not in module.source:
         return
     names = [n for n, b in module.facts.bindings.items() if b.kind is BindingKind.FUNCTION]
@@ -351,6 +357,20 @@ def _members(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
         for name, info in cls.methods.items():
             if fnmatch.fnmatchcase(name, method_name):
                 yield _library_entry(info, Instance(cls))
+
+
+def _given_out(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
+    """Private functions of the package with a public name: `from ._impl import _f as f`."""
+    package = module.name.partition(".")[0]
+    for name, binding in module.facts.bindings.items():
+        is_private = binding.target.rpartition(".")[2].startswith("_")
+        if binding.kind is not BindingKind.IMPORT or not is_private or name.startswith("_"):
+            continue
+        if not (fnmatch.fnmatchcase(name, pattern) and _is_in(binding.target, package)):
+            continue
+        match machine.project.resolve(binding.target):
+            case (FunctionInfo() as info, "") if _has_tensor_evidence(machine, info):
+                yield _library_entry(info, None)
 
 
 def _has_tensor_evidence(machine: Machine, info: FunctionInfo) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jitlint.region import RegionKind
+from jitlint.time_limit import TookTooLongError, time_limit
 from jitlint.verify.array_module import Entry, Given, Module, Origin, Origins, loaded
 from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.bench import LoadError, NewLoadError, OtherEntriesError
@@ -27,7 +28,6 @@ from jitlint.verify.library import Library, Results
 from jitlint.verify.numba_kernels import PROVIDER, NumbaKernels
 from jitlint.verify.reach import Place, Reach, changed_functions
 from jitlint.verify.records import EntryResult, Options, Request
-from jitlint.verify.sandbox import TookTooLongError, time_limit
 
 NO_CALLER = "`{}` has another signature, and nothing in this file calls it"
 NO_INPUTS = "no inputs: define make_inputs(seed), which returns a tuple of arguments"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from jitlint.region import RegionKind
+from jitlint.time_limit import TookTooLongError, time_limit
 from jitlint.verify.aspects import Aspect, Difference, Failure, OutOfMemoryError
 from jitlint.verify.bench import OtherEntriesError
 from jitlint.verify.compiler import Log, Mode, RefusalError
@@ -31,7 +32,6 @@ from jitlint.verify.reach import Reach
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import EntryResult, Options
 from jitlint.verify.runs import Subject, TorchCompiler
-from jitlint.verify.sandbox import TookTooLongError, time_limit
 from jitlint.verify.state import copy_weights
 from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport

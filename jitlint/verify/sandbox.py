@@ -7,7 +7,6 @@ not a determined attacker: an extension module can still call the system directl
 
 import contextlib
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -133,26 +132,3 @@ def _set_limit(setter: Callable[[int, tuple[int, int]], None], kind: int, limit:
     # A lower hard limit may be in force already, or the system has no such limit.
     with contextlib.suppress(ValueError, OSError):
         setter(kind, (limit, limit))
-
-
-class TookTooLongError(BaseException):
-    """Not an `Exception`: the code under test shall not catch it."""
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupts Python code; the limit for everything else is the parent's affair."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        raise TookTooLongError
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from jitlint.region import RegionKind
+from jitlint.time_limit import TookTooLongError, time_limit
 from jitlint.verify import recorder
 from jitlint.verify.derive import Trial, plain_trials
 from jitlint.verify.inputs import prepared
@@ -25,7 +26,6 @@ from jitlint.verify.numba_kernels import PROVIDER, has_kernels, own_functions
 from jitlint.verify.outcome import Streams, seed_everything
 from jitlint.verify.reach import Place
 from jitlint.verify.recorder import Entry
-from jitlint.verify.sandbox import TookTooLongError, time_limit
 from jitlint.verify.state import Target
 from jitlint.verify.torch_values import TorchTensors
 

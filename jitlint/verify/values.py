@@ -17,6 +17,7 @@ from typing import Any
 # The tolerance of a Python float: what `.item()` of a float32 keeps.
 FLOAT_TOLERANCE = 1.3e-6
 SHOWN_LENGTH = 160
+_SCALARS = (int, float, complex, str, bytes)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _GRAD_FN = re.compile(r"grad_fn=<\w+>")
 
@@ -143,6 +144,7 @@ def _is_plain_object(value: object) -> bool:
         hasattr(value, "__dict__")
         and kind.__module__.partition(".")[0] not in ("torch", "numpy", "builtins", "functools")
         and not isinstance(value, (type, enum.Enum, BaseException))
+        and not isinstance(value, _SCALARS)
         and not callable(value)
         and _snapshot(value) is None
     )
@@ -157,7 +159,7 @@ def _leaf(item: object) -> Leaf:
     snapshot = _snapshot(item)
     if snapshot is not None:
         return snapshot
-    if isinstance(item, (bool, int, float, complex, str, bytes, type(None), Kind, Opaque)):
+    if type(item) in (bool, int, float, complex, str, bytes, type(None), Kind, Opaque):
         return item
     if isinstance(item, (enum.Enum, type)):
         return f"{type(item).__name__} {item}"
@@ -167,6 +169,9 @@ def _leaf(item: object) -> Leaf:
         )
     if type(item).__module__ == "numpy":
         return item.copy() if hasattr(item, "copy") else item
+    if isinstance(item, _SCALARS):
+        # Of a class of the user's: what is compared elsewhere must not need his module.
+        return stable_text(f"{type(item).__name__} {item!r}")
     return Opaque(_name(item))
 
 

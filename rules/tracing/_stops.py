@@ -7,8 +7,9 @@ import libcst as cst
 
 from jitlint.analysis.observations import Operation, Use
 from jitlint.analysis.tree import ancestors_of
-from jitlint.finding import Severity
+from jitlint.finding import Finding, Fix, Severity
 from jitlint.region import Region, RegionKind
+from jitlint.rule import Context
 
 DATA_DEPENDENT = "GB0033"
 """The id of operators that return a Python value which nothing can capture as a symbol."""
@@ -50,16 +51,12 @@ NUMERIC = frozenset({"builtins", "cmath", "math", "numpy", "operator", "statisti
 """Modules whose functions compute with what they are given."""
 
 
-ARITHMETIC = frozenset({"builtins.pow", "builtins.divmod", "builtins.round"})
-"""Functions that give a tensor for a tensor, so that none is read."""
-
-
 def _needs_number(operation: Operation) -> bool:
     """Whether a function cannot be traced because it is given a tensor."""
     module = operation.operator.name.partition(".")[0]
     is_caused = not operation.operator.breaks or module == "numpy"
-    is_read = operation.operator.name not in ARITHMETIC
-    return module in NUMERIC and is_read and is_caused and operation.holds_tensor
+    is_read = is_caused and not operation.operator.computes
+    return module in NUMERIC and is_read and operation.holds_tensor
 
 
 def breaking_region(operation: Operation) -> Region | None:
@@ -78,6 +75,11 @@ def breaking_region(operation: Operation) -> Region | None:
         exported = None
     compiled = operation.regions.get(RegionKind.COMPILE) if operation.fullgraph else None
     return compiled or exported
+
+
+def stopped(operation: Operation, problem: Problem) -> Region | None:
+    """The region whose graph ends at the operation, if that is a problem of this kind."""
+    return breaking_region(operation) if problem_of(operation) is problem else None
 
 
 def is_asked(node: cst.CSTNode, module: cst.Module) -> bool:
@@ -108,6 +110,32 @@ def severity_of(seen: Operation, region: Region) -> Severity:
 def codes_of(operation: Operation, region: Region) -> tuple[str, ...]:
     is_break = region.kind is RegionKind.COMPILE and operation.code
     return (operation.code,) if is_break and operation.code else ()
+
+
+def stop(
+    operation: Operation,
+    region: Region,
+    ctx: Context,
+    problem: str,
+    found: tuple[Fix | None, str | None],
+    *,
+    ending: str | None = None,
+    severity: Severity | None = None,
+) -> Finding:
+    """The finding about an operation: its problem, and what the compiler does about it.
+
+    `found` is the fix, or the reason why there is none.
+    """
+    fix, no_fix_reason = found
+    return ctx.finding(
+        operation.node,
+        f"{problem}; {ending or consequence(region)}",
+        severity=severity or severity_of(operation, region),
+        codes=codes_of(operation, region),
+        region=region,
+        fix=fix,
+        no_fix_reason=no_fix_reason,
+    )
 
 
 def consequence(region: Region) -> str:

@@ -7,14 +7,7 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import RegionKind
 from jitlint.rule import Context, Rule
 
-from ._stops import (
-    Problem,
-    breaking_region,
-    codes_of,
-    consequence,
-    problem_of,
-    severity_of,
-)
+from ._stops import Problem, stop, stopped
 from .isolation.isolate import or_isolated
 from .shape_fixes.fixes import fix_for
 
@@ -70,20 +63,12 @@ class TraceDynamicShape(Rule):
     regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        region = breaking_region(operation)
-        if region is None or problem_of(operation) is not Problem.DYNAMIC_SHAPE:
+        region = stopped(operation, Problem.DYNAMIC_SHAPE)
+        if region is None:
             return
         code = ctx.shortened(operation.node)
-        fix, no_fix_reason = or_isolated(fix_for(operation, ctx), operation, ctx)
-        yield ctx.finding(
-            operation.node,
-            f"{_problem(operation, code)}; {consequence(region)}",
-            severity=severity_of(operation, region),
-            codes=codes_of(operation, region),
-            region=region,
-            fix=fix,
-            no_fix_reason=no_fix_reason,
-        )
+        found = or_isolated(fix_for(operation, ctx), operation, ctx)
+        yield stop(operation, region, ctx, _problem(operation, code), found)
 
 
 def _problem(operation: Operation, code: str) -> str:

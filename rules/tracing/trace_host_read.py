@@ -8,16 +8,7 @@ from jitlint.region import GRAPHS, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._once import graph_reads
-from ._stops import (
-    DATA_DEPENDENT,
-    Problem,
-    breaking_region,
-    codes_of,
-    consequence,
-    is_asked,
-    problem_of,
-    severity_of,
-)
+from ._stops import DATA_DEPENDENT, Problem, is_asked, stop, stopped
 from .isolation.isolate import or_isolated
 from .read_fixes.fixes import fix_for
 
@@ -84,22 +75,14 @@ class TraceHostRead(Rule):
     )
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        region = breaking_region(operation)
-        if region is None or problem_of(operation) is not Problem.HOST_READ:
+        region = stopped(operation, Problem.HOST_READ)
+        if region is None:
             return
         if operation.code == DATA_DEPENDENT and is_asked(operation.node, ctx.module):
             return  # a finding of trace-branch
         code = ctx.shortened(operation.node)
-        fix, no_fix_reason = or_isolated(fix_for(operation, ctx), operation, ctx)
-        yield ctx.finding(
-            operation.node,
-            f"{_problem(operation, code)}; {consequence(region)}",
-            severity=severity_of(operation, region),
-            codes=codes_of(operation, region),
-            region=region,
-            fix=fix,
-            no_fix_reason=no_fix_reason,
-        )
+        found = or_isolated(fix_for(operation, ctx), operation, ctx)
+        yield stop(operation, region, ctx, _problem(operation, code), found)
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         yield from graph_reads(frozen, ctx)

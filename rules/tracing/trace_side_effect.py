@@ -5,18 +5,11 @@ from collections.abc import Iterator
 from jitlint.analysis import tables
 from jitlint.analysis.observations import Frozen, Operation
 from jitlint.finding import Finding, Severity
-from jitlint.region import GRAPHS, Region, RegionKind
+from jitlint.region import GRAPHS, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._once import effects
-from ._stops import (
-    Problem,
-    breaking_region,
-    codes_of,
-    consequence,
-    problem_of,
-    severity_of,
-)
+from ._stops import Problem, breaking_region, problem_of, stop
 from .effect_fixes.fixes import fix_for
 
 
@@ -90,31 +83,21 @@ class TraceSideEffect(Rule):
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
         if problem_of(operation) is not Problem.SIDE_EFFECT:
             return
-        region = breaking_region(operation)
+        region, ending, severity = breaking_region(operation), None, None
+        if region is None:
+            region = operation.regions.get(RegionKind.EXPORT)
+            ending, severity = FROZEN if operation.operator.varies else LOST
         if region is not None:
-            severity, codes = severity_of(operation, region), codes_of(operation, region)
-        elif (exported := operation.regions.get(RegionKind.EXPORT)) is not None:
-            region, severity, codes = exported, _severity_of_one_run(operation), ()
-        else:
-            return
-        fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        yield ctx.finding(
-            operation.node,
-            _message(operation, region, ctx),
-            severity=severity,
-            codes=codes,
-            region=region,
-            fix=fix,
-            no_fix_reason=no_fix_reason,
-        )
+            found = fix_for(operation, ctx, _reason(operation))
+            problem = _problem(operation, ctx)
+            yield stop(operation, region, ctx, problem, found, ending=ending, severity=severity)
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         yield from effects(frozen, ctx)
 
 
-def _severity_of_one_run(operation: Operation) -> Severity:
-    """A value that is frozen is a wrong result; an effect is lost."""
-    return Severity.ERROR if operation.operator.varies else Severity.WARNING
+FROZEN = "torch.export keeps the value of its one run in the program", Severity.ERROR
+LOST = "torch.export does that once, and the program never does", Severity.WARNING
 
 
 WORDS = {
@@ -125,14 +108,9 @@ WORDS = {
 CHANGES = "gives another value at each call"
 
 
-def _message(operation: Operation, region: Region, ctx: Context) -> str:
-    operator = operation.operator
-    does = f"`{ctx.shortened(operation.node)}` {WORDS.get(operator.effect or '', CHANGES)}"
-    if region.kind is not RegionKind.EXPORT or region.fullgraph:
-        return f"{does}; {consequence(region)}"
-    if operator.varies:
-        return f"{does}; torch.export keeps the value of its one run in the program"
-    return f"{does}; torch.export does that once, and the program never does"
+def _problem(operation: Operation, ctx: Context) -> str:
+    words = WORDS.get(operation.operator.effect or "", CHANGES)
+    return f"`{ctx.shortened(operation.node)}` {words}"
 
 
 REASONS = {

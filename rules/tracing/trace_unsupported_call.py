@@ -11,16 +11,7 @@ from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._once import hashes
-from ._stops import (
-    DYNAMIC_SHAPE,
-    SCALAR_READ,
-    Problem,
-    breaking_region,
-    codes_of,
-    consequence,
-    problem_of,
-    severity_of,
-)
+from ._stops import DYNAMIC_SHAPE, SCALAR_READ, Problem, stop, stopped
 from .effect_fixes.fixes import fix_for
 
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
@@ -74,9 +65,12 @@ class TraceUnsupportedCall(Rule):
     `with torch.device(d):` by the argument `device=d` where every call in the block is known;
     an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`
     (not where what entering gives is used: Dynamo binds None in `with torch.autocast(…) as n`).
-    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
-    Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
-    True` does, and no operation in a graph means the same.
+    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf; and
+    `t.requires_grad = True` of a new tensor, which is left to Python by `if not
+    torch.compiler.is_compiling()`: right if what is computed from `t` requires grad without it,
+    as behind a layer with parameters. Withheld in all other cases:
+    `t.detach().requires_grad_()` breaks as `t.requires_grad = True` does, and no operation in a
+    graph means the same.
 
     ## Measured
     torch 2.13.0: each public function, method, context manager and attribute of the standard
@@ -99,34 +93,22 @@ class TraceUnsupportedCall(Rule):
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
 
     def visit_Operation(self, operation: Operation, ctx: Context) -> Iterator[Finding]:
-        region = breaking_region(operation)
-        if region is None or problem_of(operation) is not Problem.UNSUPPORTED:
+        region = stopped(operation, Problem.UNSUPPORTED)
+        if region is None:
             return
-        fix, no_fix_reason = fix_for(operation, ctx, _reason(operation))
-        yield ctx.finding(
-            operation.node,
-            _message(operation, region, ctx),
-            severity=_severity(operation, region),
-            codes=codes_of(operation, region),
-            region=region,
-            fix=fix,
-            no_fix_reason=no_fix_reason,
-        )
+        found = fix_for(operation, ctx, _reason(operation))
+        severity = Severity.NOTE if _is_meant(operation, region) else None
+        yield stop(operation, region, ctx, _problem(operation, ctx), found, severity=severity)
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
         yield from hashes(frozen, ctx)
 
 
-def _is_deliberate(operation: Operation) -> bool:
-    """Whether the user cut the function off from the compiler."""
+def _is_meant(operation: Operation, region: Region) -> bool:
+    """Whether the user cut the function off from the compiler, to break the graph."""
     name = operation.operator.name.partition(":")[0]
-    return operation.use is Use.HIDDEN and name in CUT_OFFS
-
-
-def _severity(operation: Operation, region: Region) -> Severity:
-    if _is_deliberate(operation) and operation.default_mode is region:
-        return Severity.NOTE
-    return severity_of(operation, region)
+    is_cut_off = operation.use is Use.HIDDEN and name in CUT_OFFS
+    return is_cut_off and operation.default_mode is region
 
 
 SUBJECTS = {
@@ -138,10 +120,8 @@ SUBJECTS = {
 CALL = "the compiler cannot follow the call `{code}`"
 
 
-def _message(operation: Operation, region: Region, ctx: Context) -> str:
-    code = ctx.shortened(operation.node)
-    subject = SUBJECTS.get(operation.use, CALL).format(code=code)
-    return f"{subject}; {consequence(region)}"
+def _problem(operation: Operation, ctx: Context) -> str:
+    return SUBJECTS.get(operation.use, CALL).format(code=ctx.shortened(operation.node))
 
 
 REASONS = {

@@ -24,7 +24,7 @@ FIELDS = {
 FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
-        *("some", "exported", "given", "source"),
+        *("some", "exported", "given", "computes", "source"),
     }
 )
 EXTRACTED = pytest.mark.parametrize("release", ["2.13"])
@@ -177,3 +177,10 @@ def test_the_installed_torch_still_breaks_where_the_table_says() -> None:
     assert measured.keys() == stored.keys() & set(names)
     for name, entry in measured.items():
         assert entry.items() <= stored[name].items(), name
+
+
+@pytest.mark.parametrize(("name", "computes"), [("builtins.pow", True), ("math.sqrt", False)])
+def test_what_computes_with_tensors_reads_none(name: str, computes: bool) -> None:
+    row = tables.load().standard(name)
+    assert row is not None
+    assert row.computes is computes

@@ -4,7 +4,7 @@ import pytest
 
 HEAD = """
 import warnings
-from typing import Optional
+from typing import Literal, Optional
 
 from torch import Tensor
 
@@ -95,6 +95,35 @@ def f(x, mode: str = "mean"):
     return x * 2
 """,
         ("def _check_f(message: str, x: Tensor) -> None:", '_check_f(f"large in {x.dtype}", x)'),
+    ),
+    "a text of what the module was made with": (
+        """
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+    def forward(self, x):
+        window = max(self.config.windows)
+        if x.max() > 3:
+            raise ValueError(f"large in {window}")
+        return x * 2
+
+
+net = torch.compile(Net(object()))
+""",
+        ('_check_net_forward(f"large in {window}", x)', "def _check_net_forward(message: str"),
+    ),
+    "a text of several that may be chosen": (
+        """
+@torch.compile
+def f(x, mode: Literal["mean", "sum"] = "mean"):
+    if x.max() > 3:
+        modes = [mode]
+        raise ValueError(modes)
+    return x * 2
+""",
+        ("def _check_f(x: Tensor, mode: str) -> None:",),
     ),
 }
 
@@ -232,6 +261,22 @@ def check(x: Tensor) -> None:
 def f(x):
     check(x)
     return x * 2
+"""
+    ),
+    "its text is of something that nothing is known of": (
+        """
+from elsewhere import chosen
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        window = chosen(self.size)
+        if x.max() > 3:
+            raise ValueError(f"large in {window}")
+        return x * 2
+
+
+net = torch.compile(Net())
 """
     ),
     "a function of the project may write": (

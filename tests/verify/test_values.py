@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import enum
+import pickle
 
 import pytest
 
@@ -18,6 +20,15 @@ nan = float("nan")
 class Result:
     loss: object
     name: str = "r"
+
+
+class Layout(str, enum.Enum):
+    FIRST = "first"
+    LAST = "last"
+
+
+class Name(str):
+    pass
 
 
 def difference(old: object, new: object, slack: float = 1.0) -> str | None:
@@ -87,3 +98,10 @@ def test_a_cycle_ends():
 def test_text_is_compared_without_addresses_and_operation_names():
     text = "<Net object at 0x7f01> tensor(1., grad_fn=<MulBackward0>)"
     assert stable_text(text) == "<Net object at 0x…> tensor(1., grad_fn=<…>)"
+
+
+@pytest.mark.parametrize(("old", "new"), [(Layout.FIRST, Layout.LAST), (Name("a"), Name("b"))])
+def test_what_is_compared_elsewhere_does_not_need_the_users_module(old, new):
+    assert difference(old, old) is None
+    assert difference(old, new) is not None
+    assert __name__.encode() not in pickle.dumps(flatten(old, "output"))

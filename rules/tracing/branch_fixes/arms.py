@@ -38,6 +38,7 @@ class Arm:
     `dropped` are values that nothing uses, and `shared` the pairs of variables of which one
     may be, or be a part of, the object that the other is. `effects` are the statements that
     give nothing back, in their order; all of them speak of the values at the entry, too.
+    `repeated` are the temporaries that the arm reads more than once, and so computes again.
     """
 
     outputs: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Arm:
     dropped: tuple[cst.BaseExpression, ...] = ()
     shared: frozenset[tuple[str, str]] = frozenset()
     effects: tuple[cst.Expr, ...] = ()
+    repeated: tuple[tuple[str, cst.BaseExpression], ...] = ()
 
     @property
     def returns(self) -> bool:
@@ -278,6 +280,7 @@ def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
     dropped: list[cst.BaseExpression] = []
     shared: set[tuple[str, str]] = set()
     effects: list[cst.Expr] = []
+    repeated: dict[str, cst.BaseExpression] = {}
     kept = [*comments, *_suite_comments(body)]
     for small in _small_statements(body):
         if isinstance(small, cst.Expr):
@@ -288,11 +291,21 @@ def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
             if name in outputs:
                 dropped.append(outputs[name])
             shared.update((name, other) for other in _handed_on(value) if other in outputs)
+            repeated |= _repeated(value, outputs)
             outputs[name] = _inlined(value, outputs)
+            if name in repeated and not repeated[name].deep_equals(outputs[name]):
+                raise Withheld(f"an arm gives its `{name}` two values: use two names")
     if RETURNED in outputs:
         dropped += (value for name, value in outputs.items() if name != RETURNED)
         outputs = {RETURNED: outputs[RETURNED]}
-    return Arm(outputs, tuple(kept), tuple(dropped), frozenset(shared), tuple(effects))
+    return Arm(
+        outputs,
+        tuple(kept),
+        tuple(dropped),
+        frozenset(shared),
+        tuple(effects),
+        tuple(repeated.items()),
+    )
 
 
 def _effect(statement: cst.Expr, outputs: Mapping[str, cst.BaseExpression]) -> cst.Expr:
@@ -397,11 +410,7 @@ def _inlined(
     value: cst.BaseExpression, outputs: Mapping[str, cst.BaseExpression]
 ) -> cst.BaseExpression:
     """`value` in terms of what there was before the arm."""
-    counts = Counter(name.value for name in scope.reads(value))
-    used = {name: outputs[name] for name in counts if name in outputs}
-    for name, inner in used.items():
-        if counts[name] > 1 and not isinstance(inner, cst.Name | cst.Integer | cst.Float):
-            raise Withheld(f"an arm uses its `{name}` twice: move the arm into a function")
+    used = {name: outputs[name] for name in scope.names_read(value) if name in outputs}
     if not used:
         return value
     result = value.visit(_Inline(used))
@@ -409,6 +418,19 @@ def _inlined(
     return result
 
 
+def _repeated(
+    value: cst.BaseExpression, outputs: Mapping[str, cst.BaseExpression]
+) -> dict[str, cst.BaseExpression]:
+    """The temporaries that `value` reads more than once, unless they are as short as names."""
+    counts = Counter(name.value for name in scope.reads(value))
+    return {
+        name: outputs[name]
+        for name, count in counts.items()
+        if count > 1 and name in outputs and not isinstance(outputs[name], SHORT)
+    }
+
+
+SHORT = (cst.Name, cst.Integer, cst.Float)
 ATOMS = (
     cst.Name,
     cst.Attribute,

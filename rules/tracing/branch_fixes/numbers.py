@@ -8,21 +8,17 @@ from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.values import ExternalMethod, Tensor
 
-from .hazards import Hazard
-
 NEVER_FAIL = frozenset(
     {"dim", "element_size", "is_complex", "is_floating_point", "nelement", "numel", "ndimension"}
 )
 """Methods of tensors that answer for every tensor; `size` does without an argument."""
 
 
-def number_hazards(
+def failing(
     test: Observation, node: cst.BaseExpression, at: cst.CSTNode
-) -> frozenset[Hazard]:
-    """The operations that raise for some values, each by its code."""
-    found = _Finder(test, at).hazards(node)
-    code = test.module.tree.code_for_node
-    return frozenset(Hazard(code(each), code(each)) for each in found)
+) -> Iterator[cst.BaseExpression]:
+    """The operations that raise for some values."""
+    return _Finder(test, at).hazards(node)
 
 
 class _Finder:

@@ -29,6 +29,7 @@ from jitlint.analysis.values import (
     is_none,
 )
 
+from . import numbers
 from .dtypes import (
     BOOL,
     FLOATING,
@@ -47,7 +48,6 @@ from .dtypes import (
 )
 from .effects import attributes_written, reshaping_in, writes_in_place
 from .hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
-from .numbers import number_hazards
 from .operators import (
     CASTS,
     COMPLEX_TO_REAL,
@@ -193,7 +193,7 @@ class Describer:
     def _describe(self, node: cst.BaseExpression, at: cst.CSTNode) -> Described:
         match node:
             case cst.Integer() | cst.Float() | cst.SimpleString():
-                return self._number(node)
+                return self._number(node, at)
             case cst.Name():
                 return self._name(node, at)
             case cst.Attribute():
@@ -213,7 +213,7 @@ class Describer:
             case cst.IfExp():
                 return self._choice(node, at)
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         raise Withheld(f"nothing is known of the result of `{self._short(node)}`")
 
     def _short(self, node: cst.CSTNode) -> str:
@@ -225,7 +225,7 @@ class Describer:
     def _is_static(self, node: cst.BaseExpression) -> bool:
         return isinstance(self.test.value_of(node), Static)
 
-    def _number(self, node: cst.BaseExpression) -> Number:
+    def _number(self, node: cst.BaseExpression, at: cst.CSTNode) -> Number:
         value = self.test.value_of(node)
         if is_none(value):
             raise Withheld("one arm is None where the other is a tensor")
@@ -234,18 +234,32 @@ class Describer:
         if isinstance(value.const, str):
             raise Withheld("an arm is a string, which no tensor can hold")
         kind = FLOATING if isinstance(value.const, float) else WHOLE
-        hazards = number_hazards(self.test, node, self.at)
+        failing = numbers.failing(self.test, node, self.at)
+        hazards = frozenset(hazard for each in failing for hazard in self._failure(each, at))
         if not scope.names_read(node):
             return Number(value, kind, hazards=hazards)
         # known here, but another call may pass another number
         names = frozenset() if _is_constant(node, value) else frozenset({self.code(node)})
         return Number(Static(source=value.source), kind if not names else WHOLE, names, hazards)
 
+    def _failure(self, node: cst.BaseExpression, at: cst.CSTNode) -> Iterable[Hazard]:
+        """For which values an operation on Python values raises."""
+        match node:
+            case cst.Call(
+                args=[cst.Arg(value=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")))]
+            ) if isinstance(self.test.value_of(tensor), Tensor):
+                function = self.test.value_of(node.func)
+                if isinstance(function, External) and function.name == "torch.finfo":
+                    described = self.describe(tensor, at)
+                    dtype = described.dtype if isinstance(described, Profile) else DType(frozenset())
+                    return refused_dtype(Kind.WHOLE, dtype, self._short(tensor))
+        return [Hazard(self.code(node), self.code(node))]
+
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
         self._check_name(node.value)
         binder = scope.binder_of(node, node.value, at, self.module)
         if binder is not None:
-            return self._leaf(node, f"{node.value}@{id(binder)}")
+            return self._leaf(node, f"{node.value}@{id(binder)}", at)
         definition = scope.definition_of(node.value, at, self.module)
         if definition.value is not None and self._depth < MAX_DEPTH:
             given = self._defined(definition.value, definition.place)
@@ -266,7 +280,7 @@ class Describer:
                     fresh=not given.alias,
                 )
         place = id(definition.place) if definition.origin is not scope.Origin.PARAMETER else ""
-        leaf = self._leaf(node, f"{node.value}@{place}" if place else node.value)
+        leaf = self._leaf(node, f"{node.value}@{place}" if place else node.value, at)
         if isinstance(leaf, Number) or scope.is_surely_bound(node.value, at, self.module):
             return leaf
         return replace(leaf, hazards=leaf.hazards | {Hazard(f"unbound {node.value}", node.value)})
@@ -294,10 +308,10 @@ class Describer:
         finally:
             self._depth -= 1
 
-    def _leaf(self, node: cst.BaseExpression, name: str) -> Described:
+    def _leaf(self, node: cst.BaseExpression, name: str, at: cst.CSTNode) -> Described:
         value = self.test.value_of(node)
         if isinstance(value, Static):
-            return self._number(node)
+            return self._number(node, at)
         if not isinstance(value, Tensor) or value.maybe:
             raise Withheld(f"`{self._short(node)}` may be something other than a tensor")
         dtype = value.dtype or ("bool" if value.is_bool else None)
@@ -316,7 +330,7 @@ class Describer:
 
     def _attribute(self, node: cst.Attribute, at: cst.CSTNode) -> Described:
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         receiver = self.test.value_of(node.value)
         if isinstance(receiver, Tensor):
             inner = self.describe(node.value, at)
@@ -331,7 +345,7 @@ class Describer:
         self._check_property(receiver, node)
         if self.code(node) in attributes_written(self._function):
             raise Withheld(f"`{self._short(node)}` is assigned here: use a variable")
-        return self._leaf(node, self.code(node))
+        return self._leaf(node, self.code(node), at)
 
     def _check_property(self, receiver: Value, node: cst.Attribute) -> None:
         if isinstance(receiver, Instance):
@@ -344,7 +358,7 @@ class Describer:
     def _binary(self, node: cst.BinaryOperation, at: cst.CSTNode) -> Described:
         left, right = self.describe(node.left, at), self.describe(node.right, at)
         if isinstance(left, Number) and isinstance(right, Number):
-            return self._number(node)
+            return self._number(node, at)
         operator = type(node.operator).__name__
         if operator == "MatrixMultiply":
             operands = [each for each in (left, right) if isinstance(each, Profile)]
@@ -386,7 +400,7 @@ class Describer:
     def _unary(self, node: cst.UnaryOperation, at: cst.CSTNode) -> Described:
         operand = self.describe(node.expression, at)
         if isinstance(operand, Number):
-            return self._number(node)
+            return self._number(node, at)
         if isinstance(node.operator, cst.Not):
             raise Withheld(f"`{self._short(node)}` asks for a truth value inside an arm")
         if isinstance(node.operator, cst.Plus):
@@ -402,7 +416,7 @@ class Describer:
         nodes = [node.left, *(target.comparator for target in node.comparisons)]
         operands = [self.describe(each, at) for each in nodes]
         if all(isinstance(each, Number) for each in operands):
-            return self._number(node)
+            return self._number(node, at)
         if len(operands) > 2:
             raise Withheld(f"`{self._short(node)}` asks for a truth value inside an arm")
         result = self._elementwise(node, operands)
@@ -434,7 +448,7 @@ class Describer:
 
     def _subscript(self, node: cst.Subscript, at: cst.CSTNode) -> Described:
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         receiver = self.describe(node.value, at)
         if isinstance(receiver, Number):
             raise Withheld(f"nothing is known of the result of `{self._short(node)}`")
@@ -495,7 +509,7 @@ class Describer:
                 result = self._project_function(node, self._arguments(node, at))
                 return replace(result, alias=frozenset()) if makes_its_result(info) else result
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         raise Withheld(f"an arm calls `{self._short(node.func)}`, of which nothing is known")
 
     def _arguments(self, node: cst.Call, at: cst.CSTNode) -> list[Operand]:
@@ -547,7 +561,7 @@ class Describer:
         arms = [self.describe(each, at) for each in (node.body, node.orelse)]
         profiles = [each for each in arms if isinstance(each, Profile)]
         if not profiles:
-            return self._number(node)
+            return self._number(node, at)
         if len(profiles) == 1:
             raise Withheld(f"`{self._short(node)}` is a number or a tensor")
         agreement = agree([replace(each, hazards=frozenset()) for each in profiles])
@@ -912,6 +926,41 @@ def proven_by(describer: Describer, tests: Iterable[cst.BaseExpression]) -> Prov
                 floating |= floating_in(describer, node)
                 real |= _real_in(describer, node)
     return Proven(frozenset(real), frozenset(floating))
+
+
+def proven_by_guard(describer: Describer, guard: cst.BaseExpression) -> frozenset[str]:
+    """What is floating where `guard` holds: `x` of `x.dtype == torch.float16 and …`."""
+    match guard:
+        case cst.BooleanOperation(operator=cst.And(), left=left, right=right):
+            return proven_by_guard(describer, left) | proven_by_guard(describer, right)
+        case cst.Call(func=cst.Attribute(value=tensor, attr=cst.Name(value="is_floating_point"))):
+            return _only_leaf(describer, tensor)
+        case cst.Comparison(
+            left=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")),
+            comparisons=[cst.ComparisonTarget(operator=operator, comparator=wanted)],
+        ):
+            is_set = isinstance(operator, cst.In) and isinstance(wanted, cst.Tuple | cst.List)
+            dtypes = [each.value for each in wanted.elements] if is_set else [wanted]
+            is_any = is_set or isinstance(operator, cst.Equal | cst.Is)
+            if is_any and all(_is_floating_dtype(describer, each) for each in dtypes):
+                return _only_leaf(describer, tensor)
+    return frozenset()
+
+
+def _is_floating_dtype(describer: Describer, node: cst.BaseExpression) -> bool:
+    value = describer.test.value_of(node)
+    name = value.name.removeprefix("torch.") if isinstance(value, External) else ""
+    return any(map(is_floating, known(DTYPE_NAMES.get(name, name)).leaves))
+
+
+def _only_leaf(describer: Describer, node: cst.BaseExpression) -> frozenset[str]:
+    if not isinstance(describer.test.value_of(node), Tensor):
+        return frozenset()
+    try:
+        leaves = describer.tensor(node).dtype.leaves
+    except Withheld:
+        return frozenset()
+    return frozenset(map(bare_leaf, leaves)) if len(leaves) == 1 else frozenset()
 
 
 def _real_in(describer: Describer, node: cst.BaseExpression) -> frozenset[str]:

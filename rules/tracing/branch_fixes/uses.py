@@ -8,7 +8,7 @@ import libcst as cst
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tables import Operator, Returns
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import nodes_in, parents_of
 from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
 
 from .operators import PURE_LAYERS
@@ -39,19 +39,35 @@ def uses_of_name(describer: Describer, name: str, *without: cst.CSTNode) -> set[
     function = scope.function_of(without[0], describer.module) or describer.module
     inside = {id(node) for each in without for node in scope.reads(each)}
     return {
-        use_of(describer, node)
+        use_of(describer, node, *without)
         for node in scope.reads(function)
         if node.value == name and id(node) not in inside
     }
 
 
-def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
-    """The use of the value of one expression."""
+def uses_between(describer: Describer, name: str, before: cst.CSTNode) -> set[Use]:
+    """The uses of the value that a variable has at `before`, until there."""
+    definition = scope.definition_of(name, before, describer.module)
+    function = scope.function_of(before, describer.module) or describer.module
+    order = {id(node): number for number, node in enumerate(nodes_in(function))}
+    start, end = order.get(id(definition.place), len(order)), order[id(before)]
+    if definition.value is None or start > end:
+        return {Use.KEPT}
+    inside = {id(node) for node in scope.reads(definition.place)}
+    return {
+        use_of(describer, node, definition.place, before)
+        for node in scope.reads(function)
+        if node.value == name and id(node) not in inside and start < order[id(node)] < end
+    }
+
+
+def use_of(describer: Describer, node: cst.BaseExpression, *without: cst.CSTNode) -> Use:
+    """The use of the value of one expression; `without` are statements that are known."""
     parents = parents_of(describer.module)
     parent = parents[node]
     match parent:
         case cst.UnaryOperation(operator=cst.Plus()):
-            return use_of(describer, parent)
+            return use_of(describer, parent, *without)
         case cst.BinaryOperation() | cst.UnaryOperation():
             return Use.FUNCTIONAL
         case cst.ComparisonTarget():
@@ -64,19 +80,20 @@ def use_of(describer: Describer, node: cst.BaseExpression) -> Use:
                 key=lambda use: use.value,
             )
         case cst.Element() if (taker := _call_with(describer, parent)) is not None:
-            return _use_of_argument(describer, taker)
+            return _use_of_argument(describer, taker, *without)
         case cst.Return() | cst.Element() | cst.Tuple():
             return Use.RETURNED if _is_returned(describer, parent) else Use.KEPT
         case cst.Attribute():
-            return _use_of_attribute(describer, parent, parents[parent])
+            return _use_of_attribute(describer, parent, *without)
         case cst.Arg():
             around = parents[parent]
             if isinstance(around, cst.Call):
-                return _use_of_argument(describer, around)
+                return _use_of_argument(describer, around, *without)
         case cst.Subscript() if not _is_stored(describer, parent):
-            return use_of(describer, parent)
+            return use_of(describer, parent, *without)
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-            found = uses_of_name(describer, name, parent) if name != _name(node) else {Use.KEPT}
+            is_itself = name == _name(node)
+            found = {Use.KEPT} if is_itself else uses_of_name(describer, name, parent, *without)
             return max(found, key=lambda use: use.value, default=Use.FUNCTIONAL)
     return Use.KEPT
 
@@ -112,35 +129,38 @@ def _is_stored(describer: Describer, node: cst.Subscript) -> bool:
     return isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Del)
 
 
-def _use_of_attribute(describer: Describer, node: cst.Attribute, parent: cst.CSTNode) -> Use:
+def _use_of_attribute(describer: Describer, node: cst.Attribute, *without: cst.CSTNode) -> Use:
     """A method, or an attribute, of the value: it is a tensor, whatever else is known."""
+    parent = parents_of(describer.module)[node]
     if node.attr.value in SHOWS_IDENTITY:
         return Use.KEPT
     if isinstance(parent, cst.Call) and parent.func is node:
-        return _of_result(describer, parent, describer.table.method(node.attr.value))
+        return _of_result(describer, parent, describer.table.method(node.attr.value), *without)
     kind = describer.table.attribute(node.attr.value)
     return Use.FUNCTIONAL if kind in (Returns.SIZE, Returns.STATIC) else Use.KEPT
 
 
-def _use_of_argument(describer: Describer, call: cst.Call) -> Use:
+def _use_of_argument(describer: Describer, call: cst.Call, *without: cst.CSTNode) -> Use:
     match describer.test.value_of(call.func):
         case ExternalMethod(receiver=Tensor(), name=name):
-            return _of_result(describer, call, describer.table.method(name))
+            return _of_result(describer, call, describer.table.method(name), *without)
         case External(name=name):
-            return _of_result(describer, call, describer.table.function(name))
+            return _of_result(describer, call, describer.table.function(name), *without)
         case ExternalInstance(name=name) if name in PURE_LAYERS:
             return Use.FUNCTIONAL
     return Use.KEPT
 
 
-def _of_result(describer: Describer, call: cst.Call, operator: Operator | None) -> Use:
+def _of_result(
+    describer: Describer, call: cst.Call, operator: Operator | None, *without: cst.CSTNode
+) -> Use:
     """A view is used as its base is; everything else is a value of its own."""
     if operator is not None and operator.name in SHOWS_STRIDES:
-        found = use_of(describer, call) if operator.view else Use.FUNCTIONAL
+        found = use_of(describer, call, *without) if operator.view else Use.FUNCTIONAL
         return max(found, Use.LAID_OUT, key=lambda use: use.value)
     if operator is None or operator.mutates or operator.name.endswith("_"):
         return Use.KEPT
-    return use_of(describer, call) if operator.view else Use.FUNCTIONAL
+    return use_of(describer, call, *without) if operator.view else Use.FUNCTIONAL
 
 
 def arithmetic_partners(

@@ -23,6 +23,7 @@ LISTS = frozenset(
         *("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence"),
     }
 )
+LITERALS = frozenset({"typing.Literal", "typing_extensions.Literal"})
 NO_SPACE = cst.SimpleWhitespace("")
 NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
@@ -144,6 +145,28 @@ def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
                 return _is_one_or_none(inner, seen)
             return name in LISTS and all(_name(seen.value_of(each)) in PLAIN for each in inner)
     return _name(seen.value_of(annotation)) in PLAIN
+
+
+class _Choices(cst.CSTTransformer):
+    def __init__(self, seen: Observation) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def leave_Subscript(
+        self, original_node: cst.Subscript, updated_node: cst.Subscript
+    ) -> cst.BaseExpression:
+        choices = [e.slice.value for e in original_node.slice if isinstance(e.slice, cst.Index)]
+        is_literal = _name(self._seen.value_of(original_node.value)) in LITERALS
+        if is_literal and all(isinstance(each, cst.SimpleString) for each in choices):
+            return cst.Name("str")
+        return updated_node
+
+
+def in_schema(annotation: cst.BaseExpression, seen: Observation) -> cst.BaseExpression:
+    """`str` for `Literal["mean", "sum"]`, of which no schema can tell more."""
+    new = annotation.visit(_Choices(seen))
+    assert isinstance(new, cst.BaseExpression)
+    return new
 
 
 def check_number(name: cst.Name, annotation: cst.BaseExpression, seen: Observation) -> None:
