@@ -10,8 +10,10 @@ For each library or set: its wheels are downloaded, and small models (`zoo/`) ru
 compiled, in a process of their own. jitlint's fixes, safe and unsafe, are then applied to a
 copy of the files that the models import, and the models run again from equal weights on equal
 inputs. A model that differs is bisected to the fix that is to blame, which counts as refuted
-and is taken back. Breaks are counted in Dynamo's own log. Needs what
-`benchmarks/requirements.txt` lists. Exit status 1 if a fix was refuted, or a model differs.
+and is taken back. Breaks are counted in Dynamo's own log. A set is a list of models that
+somebody else chose: `data/SET.json` has their wheels, and the figures that were published,
+which stand beside ours, counted in the same way. Needs what `benchmarks/requirements.txt`
+lists. Exit status 1 if a fix was refuted, or a model differs.
 """
 
 import argparse
@@ -171,6 +173,8 @@ class Bench:
     def offered(self, old: Mapping[Run, Measured]) -> list[Candidate]:
         """Each fix that is offered in the files that the models run."""
         names = {name for seen in old.values() for name in seen.lines}
+        # what a package gives out, its `__init__` says
+        names |= {f"{each}/__init__.py" for name in names for each in Path(name).parents}
         self.files = sorted(path for name in names if (path := self.source / name).is_file())
         sound = {run: seen.lines for run, seen in old.items() if not seen.failure}
         return [

@@ -109,7 +109,8 @@ def total(rows: Sequence[Row]) -> str:
     free = sum(row.before > 0 and row.after == 0 for row in rows)
     broken = sum(row.before > 0 for row in rows)
     return (
-        f"{len(rows)} runs, breaks: {fall(before, after)}; {free} of {broken} runs with breaks have none left; {unequal} not equal"
+        f"{len(rows)} runs: {fall(before, after, 'breaks')}; {free} of {broken} runs with "
+        f"breaks have none left; {unequal} not equal"
     )
 
 
@@ -119,13 +120,13 @@ def compared(rows: Sequence[Row], published: Mapping[str, Sequence[int]]) -> str
     sums = [sum(max(0, row.graphs[side] - 1) for row in known) for side in (0, 1)]
     theirs = [sum(published[row.run[0]][side] for row in known) for side in (0, 1)]
     return (
-        f"{len(known)} models of the published table, further graphs: "
-        f"{fall(*sums)}; published: {fall(*theirs)}"
+        f"{len(known)} models of the published table: {fall(*sums, 'further graphs')}; "
+        f"published: {fall(*theirs, 'further graphs')}"
     )
 
 
-def fall(before: int, after: int) -> str:
-    return f"{before} before, {after} after ({share(before - after, before)} removed)"
+def fall(before: int, after: int, what: str) -> str:
+    return f"{before} {what} before, {after} after ({share(before - after, before)} removed)"
 
 
 def share(part: int, whole: int) -> str:

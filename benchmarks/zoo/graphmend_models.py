@@ -1,8 +1,10 @@
 """The models that GraphMend (arXiv 2509.16248) was measured on, as small as they go.
 
-Architectures, dtypes and inputs of its table of 27, from the wheels that carry them. Of those
-whose code is only in a repository of weights, the nearest architecture stands in where there
-is one (`STAND_INS`): Florence-2's language model is a copy of BART that is given embeddings.
+Architectures, dtypes and inputs of its table of 27, from the wheels that carry them. For two
+whose code is only in a repository of weights another architecture stands in, which the name
+tells: Florence-2's language model is a copy of BART that is given embeddings, and the experts
+of MiniCPM are chosen as those of Mixtral. MoLFormer, Qwen-Audio and stella are left out: no
+wheel has anything like their breaks.
 """
 
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from chronos.chronos_bolt import ChronosBoltModelForForecasting
 from zoo import Model
 
 Inputs = dict[str, Any]
+
 
 def of(
     name: str,

@@ -7,10 +7,10 @@ import libcst as cst
 
 from jitlint.analysis import narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
-from jitlint.analysis.calls import Arguments, apply, handles, is_given, observe_order
+from jitlint.analysis.calls import Arguments, apply, handles, number_of, observe_order
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Construct
-from jitlint.analysis.operators import provenance, traits_of
+from jitlint.analysis.operators import leaves_of, provenance, traits_of
 from jitlint.analysis.values import (
     NONE,
     STATIC,
@@ -20,7 +20,6 @@ from jitlint.analysis.values import (
     Dict,
     Instance,
     Optional,
-    Origin,
     Partial,
     Read,
     Sequence,
@@ -36,6 +35,7 @@ from jitlint.analysis.values import (
     is_constant,
     is_none,
     is_tensor,
+    join,
 )
 
 
@@ -58,7 +58,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=is_given(value)))
+        return number_of([value], Read(kind, "GB0124"))
     if not isinstance(value, Static):
         return STATIC
     if is_constant(value) and isinstance(value.const, bool | int | float):
@@ -133,7 +133,7 @@ def _map(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
     return Sequence(apply(frame, function, Arguments(items), node))
 
 
-@handles("builtins.filter")
+@handles("builtins.filter", "itertools.filterfalse", "itertools.takewhile", "itertools.dropwhile")
 def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if len(arguments.positional) != 2:
         return UNKNOWN
@@ -143,6 +143,52 @@ def _filter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpress
     if is_tensor(kept):
         frame.observe(node, kept, Construct.BUILTIN, node)
     return Sequence(element)
+
+
+@handles("itertools.chain")
+def _chain(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    if arguments.rest is not None or not arguments.positional:
+        return UNKNOWN
+    return Sequence(element_of(Tuple(tuple(map(element_of, arguments.positional)))))
+
+
+@handles("itertools.islice", "itertools.cycle")
+def _part(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    return Sequence(element_of(arguments.first))
+
+
+@handles("itertools.pairwise", "itertools.combinations", "itertools.permutations")
+def _groups(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    return Sequence(Sequence(element_of(arguments.first)))
+
+
+@handles("itertools.accumulate")
+def _accumulate(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    element = element_of(arguments.first)
+    function = arguments.get(1, "func")
+    if function is None:
+        return Sequence(element)
+    return Sequence(join(element, apply(frame, function, Arguments([element, element]), node)))
+
+
+@handles("itertools.starmap")
+def _starmap(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    if len(arguments.positional) != 2:
+        return UNKNOWN
+    function, items = arguments.positional
+    item = element_of(items)
+    given = Arguments(list(item.items)) if isinstance(item, Tuple) else Arguments(rest=UNKNOWN)
+    return Sequence(apply(frame, function, given, node))
+
+
+@handles("functools.reduce")
+def _reduce(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    if len(arguments.positional) < 2:
+        return UNKNOWN
+    function, items, *start = arguments.positional
+    element = element_of(items)
+    first = start[0] if start else element
+    return join(first, apply(frame, function, Arguments([first, element]), node))
 
 
 @handles(
@@ -163,7 +209,7 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
 @handles("builtins.sorted")
 def _sorted(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     element = element_of(arguments.first)
-    observe_order(frame, element, arguments, node, Construct.SORT)
+    observe_order(frame, element, arguments, node)
     return Sequence(element)
 
 
@@ -173,7 +219,11 @@ def _extreme(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if len(values) == 1:
         element = element_of(values[0])
         if "key" in arguments.keywords:
-            observe_order(frame, element, arguments, node, Construct.EXTREME)
+            key = arguments.keywords["key"]
+            ordered = apply(frame, key, Arguments([element]), node)
+            compared = next(filter(is_tensor, leaves_of((element, ordered))), None)
+            if compared is not None:
+                frame.observe(node, compared, Construct.EXTREME, node)
         else:
             _observe_frozen_choice(frame, [element], node)
         return element
@@ -213,7 +263,9 @@ def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = arguments.first
     if is_tensor(value):
-        return replace(value, origin=Origin.COMPUTED)
+        return replace(value, origin=value.derived)
+    if name == "builtins.divmod":
+        frame.observe_number(node, frame.machine.torch.construct("divmod_of_item"), value)
     return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
-from jitlint.analysis.expressions import evaluate, evaluate_target_path
+from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
-from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
+from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -55,6 +55,8 @@ from jitlint.analysis.values import (
     Value,
     element_of,
     is_constant,
+    is_none,
+    is_symbol,
     is_tensor,
     is_true,
     join,
@@ -82,6 +84,11 @@ class Arguments:
     @property
     def first(self) -> Value:
         return self.positional[0] if self.positional else UNKNOWN
+
+    def constant(self, position: int, name: str) -> Any:
+        """The constant that is given; None where it is not known, or left out."""
+        value = self.get(position, name)
+        return value.const if value is not None and is_constant(value) else None
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -294,8 +301,10 @@ def _call_module(
         for child in instance.children:
             value = apply(frame, child, Arguments([value]), node)
         return value
+    torch = frame.machine.torch
     operator = frame.machine.table_of(instance.name).module(instance.name)
-    for row in (operator, frame.machine.torch.hooked(instance.hook)):
+    called = torch.standard(f"{instance.name}.__call__")
+    for row in (operator, called, torch.hooked(instance.hook)):
         frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -327,8 +336,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
             tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
-            read = Read(name, operator.reads or "", given=all(map(is_given, tensors)))
-            return Static(source=Source.DATA, read=read)
+            return number_of(tensors, Read(name, operator.reads or ""))
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -338,9 +346,21 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     return UNKNOWN
 
 
-def is_given(tensor: Tensor) -> bool:
-    """Whether the compiler may guard on what is read of a tensor; not on floating numbers."""
-    return tensor.origin is not Origin.COMPUTED and not (tensor.dtype or "").startswith("float")
+def number_of(tensors: list[Tensor], read: Read) -> Static:
+    """What is read of tensors: a constant if they are, else a number that depends on data."""
+    if tensors and all(tensor.origin is Origin.CONSTANT for tensor in tensors):
+        return STATIC
+    return Static(source=Source.DATA, read=replace(read, given=all(map(_is_given, tensors))))
+
+
+def _is_given(tensor: Tensor) -> bool:
+    """Whether the compiler may guard on what is read of a tensor, of whatever dtype that is."""
+    may_guard = tensor.dtype is None or tensor.dtype in GUARDED
+    return tensor.origin is not Origin.COMPUTED and may_guard
+
+
+GUARDED = frozenset({"bool", "int64"})
+"""Dtypes of which a number becomes a constant under a guard; others make a symbol (measured)."""
 
 
 def _has_positional_dim(arguments: Arguments) -> bool:
@@ -366,13 +386,16 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
         elif operator.dtype not in (None, "same"):
             is_bool, dtype = operator.dtype == "bool", operator.dtype
             dtype = None if dtype == "float" else dtype
-    requested = arguments.keywords.get("dtype")
-    if isinstance(requested, External):
-        dtype = _dtype_name(requested.name)
-        is_bool = dtype == "bool"
     traits = traits_of(arguments.all())
+    if operator.random:
+        traits["origin"] = Origin.COMPUTED
     if not tensors:
         traits |= _created(arguments)
+        dtype, is_bool = _created_dtype(operator, arguments) or (dtype, is_bool)
+    requested = arguments.keywords.get("dtype", NONE)
+    if not is_none(requested):
+        dtype = _dtype_name(requested.name) if isinstance(requested, External) else None
+        is_bool = None if dtype is None else dtype == "bool"
     if is_bool or (dtype is not None and not dtype.startswith(DIFFERENTIABLE)):
         traits["grad"] = False
     shape = DATA_SHAPE if operator.dynamic_shape else None
@@ -396,6 +419,16 @@ def _created(arguments: Arguments) -> dict[str, Any]:
     }
 
 
+def _created_dtype(operator: Operator, arguments: Arguments) -> tuple[str, bool] | None:
+    """The dtype of a tensor that is made of numbers, and whether that is bool; not a floating
+    one, which is what `torch.set_default_dtype` says."""
+    given = arguments.positional
+    if not all(isinstance(value, Static) for value in leaves_of(given)):
+        return None
+    dtype = _common_dtype(given) if operator.created == "numbers" else operator.created
+    return None if dtype is None or dtype.startswith(DIFFERENTIABLE) else (dtype, dtype == "bool")
+
+
 def _device(value: Value) -> str | None:
     """ "cpu" of `device="cpu"`; None where the device is not a constant."""
     if isinstance(value, Static) and isinstance(value.const, str):
@@ -408,26 +441,35 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     result = _result_of_external(frame, name, arguments, node)
     if frame.region is None or frame.machine.log.is_tested(node):
         return result
-    _observe_numbers(frame, name, arguments, node)
+    read = _observe_numbers(frame, name, arguments, node)
+    if read is not None and isinstance(result, Unknown):
+        result = Static(source=Source.DATA, read=Read(name, read))
+    _observe_opaque(frame, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
+    if is_symbol(result) and result.read is not None and result.read.node is not None:
+        result = computed(frame, node, *arguments.all())
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
-        result = freezing.by_function(frame, name, arguments.all(), result, node)
+        result = freezing.by_function(frame, name, arguments, result, node)
     return _read_by(result, node)
 
 
 def _observe_numbers(
     frame: Frame, operator: str, arguments: Arguments, node: cst.BaseExpression
-) -> None:
-    """Tell the log of tensors that are given where an operator asks for a number."""
+) -> str | None:
+    """Tell the log of tensors that are given where an operator asks for a number.
+
+    The result is the break by which the call itself reads a number, if it does.
+    """
     rows = frame.machine.torch.numbers(operator)
+    read: str | None = None
     if not rows or frame.region is None:
-        return
+        return None
     given = {str(position): value for position, value in enumerate(arguments.positional)}
     given |= arguments.keywords
     for slot, row in rows.items():
@@ -437,6 +479,18 @@ def _observe_numbers(
             frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
         elif not slot:
             frame.observe_operation(node, row, Use.CALL, arguments.all())
+            read = row.reads
+    return read
+
+
+def _observe_opaque(frame: Frame, arguments: Arguments, node: cst.BaseExpression) -> None:
+    """Tell the log of a generator from outside, which a graph does not take."""
+    if any(value == GENERATOR for value in arguments.all()):
+        row = frame.machine.torch.construct("draw_from_generator")
+        frame.observe_operation(node, row, Use.CALL)
+
+
+GENERATOR = ExternalInstance("torch.Generator")
 
 
 def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:
@@ -461,8 +515,13 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     operator = machine.table_of(name).function(name)
     if operator is None or not operator.is_notable:
         operator = machine.torch.standard(name) or operator
-    if operator is not None and operator.one_argument and len(arguments.all()) == 1:
+    if operator is None:
+        return machine.torch.skipped(name)
+    if operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
+    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves_of(arguments.all()))):
+        captured = operator.with_tensor_held_captured
+        return replace(operator, breaks=operator.with_tensor_held, captured=captured)
     return operator
 
 
@@ -493,7 +552,9 @@ def _result_of_external(
     if name in KERAS_MODELS or name in MODULE_CONTAINERS or table.module(name) is not None:
         called = frame.machine.symbolic_calls if name in KERAS_MODELS else {}
         symbolic = called.get((frame.module, frame.function), [])
-        return ExternalInstance(name, tuple(dict.fromkeys([*_children(arguments), *symbolic])))
+        by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
+        children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
+        return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
     if frame.in_graph and table.framework != Framework.TORCH.value:
         lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
@@ -503,6 +564,8 @@ def _result_of_external(
         shapes.used(frame, node, *arguments.all())
     if operator is None:
         return _result_of_standard(frame, name, arguments)
+    if operator.one_argument and len(arguments.all()) == 1:
+        operator = operator.one_argument
     result = operator_result(operator, name, arguments)
     if table.framework != Framework.TORCH.value:
         shapes_of_operators.check(frame, operator, arguments, node)
@@ -510,9 +573,11 @@ def _result_of_external(
     if name.startswith("numpy."):
         if operator.folds and (number := _number_of(arguments)) is not None:
             return number
+        if operator.returns is None:
+            return _result_of_standard(frame, name, arguments)
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
-        return _of_literal(result, arguments.first)
+        return _of_literal(frame, result, operator, arguments.first)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -532,6 +597,8 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
         return ExternalInstance(name)
     if name in LIMITS:
         return STATIC
+    if operator is not None and operator.symbolic:
+        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(arguments.first):
@@ -550,23 +617,26 @@ def _number_of(arguments: Arguments) -> Static | None:
     return Static(source=source, read=read)
 
 
-def _of_literal(tensor: Tensor, data: Value) -> Tensor:
-    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+def _of_literal(frame: Frame, tensor: Tensor, operator: Operator, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one, a graph knows it."""
     shape = shapes.shape_of_literal(data)
     if shape is None or shape.more:
         return tensor
-    dtype = tensor.dtype or _literal_dtype(data)
-    if isinstance(data, Static):
-        is_constant = data.source is not Source.DATA
-        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    dtype, numbers = tensor.dtype, list(leaves_of([data]))
+    if operator.created == "numbers":
+        dtype = dtype or _common_dtype(numbers)
+        is_constant = len(numbers) == 1 and not is_of_data(numbers[0]) and frame.region is not None
+        tensor = replace(tensor, origin=Origin.CONSTANT) if is_constant else tensor
     rank = len(shape.dims)
     is_bool = None if dtype is None else dtype == "bool"
     return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
 
 
-def _literal_dtype(data: Value) -> str | None:
-    """The dtype that the numbers in a list have in common."""
-    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of([data])}
+def _common_dtype(data: list[Value]) -> str | None:
+    """The dtype that a tensor of these numbers has, where all of them are known."""
+    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of(data)}
+    if kinds == {int, float}:
+        return LITERAL_DTYPES[float]
     return LITERAL_DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
@@ -675,14 +745,13 @@ def _tensor_method(
     table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
     operator = table.method(name)
     given = arguments.after(receiver)
-    row = operator
-    if name in OF_INTEGERS and (receiver.dtype or "").startswith(("int", "uint")):
-        row = frame.machine.torch.construct(OF_INTEGERS[name])
+    row = _row_by_dtype(frame, receiver, name, operator)
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
     _observe_numbers(frame, f"Tensor.{name}", given, node)
+    _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
     if result == SHAPE:
         result = frame.machine.size_of(receiver)
@@ -694,7 +763,21 @@ def _tensor_method(
 
 
 OF_INTEGERS = {"tolist": "list_of_integers"}
-"""Methods that a compiler treats in another way where the tensor holds integers."""
+"""Methods that a compiler treats in another way where the tensor holds (signed) integers."""
+
+
+def _row_by_dtype(
+    frame: Frame, receiver: Tensor, name: str, operator: Operator | None
+) -> Operator | None:
+    """The row of a method, which may depend on the dtype; unknown, it passes where either does."""
+    of_integers = frame.machine.torch.construct(OF_INTEGERS.get(name, ""))
+    if of_integers is None or operator is None:
+        return operator
+    if receiver.dtype is None:
+        return replace(operator, captured=of_integers.captured)
+    if not receiver.dtype.startswith("int"):
+        return operator
+    return None if receiver.origin is Origin.CONSTANT else of_integers
 
 
 def _use_of(method: str) -> Use:
@@ -752,7 +835,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
+    result = replace(receiver, maybe=False, origin=receiver.derived)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -793,7 +876,7 @@ def _list_method(
         case "copy":
             return receiver
         case "sort":
-            observe_order(frame, element, arguments, node, Construct.SORT)
+            observe_order(frame, element, arguments, node)
             return NONE
         case "index" | "remove":
             if arguments.positional and is_tensor(arguments.positional[0]):
@@ -805,19 +888,14 @@ def _list_method(
 
 
 def observe_order(
-    frame: Frame,
-    element: Value,
-    arguments: Arguments,
-    node: cst.BaseExpression,
-    construct: Construct,
+    frame: Frame, element: Value, arguments: Arguments, node: cst.BaseExpression
 ) -> None:
     """Sorting asks whether one key is less than another."""
     key = arguments.keywords.get("key")
     ordered = element if key is None else apply(frame, key, Arguments([element]), node)
-    if isinstance(ordered, Tuple):
-        ordered = next((item for item in ordered.items if is_tensor(item)), ordered)
-    if is_tensor(ordered):
-        frame.observe(node, ordered, construct, node)
+    asked = next(filter(asks_data, leaves_of((ordered,))), None)
+    if asked is not None:
+        frame.observe(node, asked, Construct.SORT, node)
 
 
 def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
@@ -945,7 +1023,7 @@ def _module_method(
             return keras_calls.compiled(frame, receiver, arguments, node)
         case "append" | "add":
             children = (*receiver.children, *_children(arguments))
-            rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)

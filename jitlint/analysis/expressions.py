@@ -12,6 +12,7 @@ from jitlint.analysis import freezing, narrowing, once, shapes
 from jitlint.analysis.frame import Frame, Variables, join_variables, truth
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary, compare, leaves_of, provenance
+from jitlint.analysis.tree import is_handed_on
 from jitlint.analysis.values import (
     BOOL_TENSOR,
     DATA_SHAPE,
@@ -26,11 +27,11 @@ from jitlint.analysis.values import (
     Class,
     Dict,
     ExternalInstance,
+    Framework,
     Function,
     Instance,
     Kernel,
     Optional,
-    Origin,
     Read,
     Sequence,
     Shape,
@@ -43,8 +44,10 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
+    given,
     is_constant,
     is_none,
+    is_symbol,
     is_tensor,
     join,
     join_all,
@@ -101,13 +104,13 @@ def _test(
         present = value.value
         if is_tensor(present):
             frame.observe(node, Tensor(present.is_bool, present.rank, True), construct, owner)
-    elif _asks_data(value):
+    elif asks_data(value):
         frame.observe(node, value, construct, owner)
     when_true, when_false = narrowing.split(frame, node, value)
     return _Tested(value, truth(value), when_true, when_false)
 
 
-def _asks_data(value: Value) -> bool:
+def asks_data(value: Value) -> bool:
     """Whether testing this value for truth is something a compiler may stop at."""
     return is_tensor(value) or (
         isinstance(value, Static) and value.source is not Source.PYTHON and not is_constant(value)
@@ -153,7 +156,7 @@ def _is_training(node: cst.BaseExpression) -> bool:
 # -- leaves --------------------------------------------------------------------------------
 
 
-CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE}
+CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE, "__debug__": TRUE}
 
 
 def _name(frame: Frame, node: cst.Name) -> Value:
@@ -168,7 +171,7 @@ def _name(frame: Frame, node: cst.Name) -> Value:
     value = frame.machine.global_value(frame.module, name)
     if frame.runs_once:
         once.by_name(frame, node, value)
-    return value
+    return value if frame.region is None else given(value)
 
 
 @lru_cache(maxsize=4096)
@@ -192,10 +195,15 @@ def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             value = evaluate(frame, part.expression)
-            if is_tensor(value):
-                row = frame.machine.torch.construct("format_tensor")
+            if is_tensor(value) and value.framework is not Framework.NUMPY:
+                is_read = not is_handed_on(node, frame.module.tree)
+                row = frame.machine.torch.construct(FORMATS[is_read])
                 frame.observe_number(part.expression, row, value, Use.FORMAT)
     return STATIC
+
+
+FORMATS = {True: "format_tensor", False: "format_tensor_unread"}
+"""What it does to make a text of a tensor: one that is read, or only returned."""
 
 
 def _static(frame: Frame, node: cst.CSTNode) -> Value:
@@ -267,26 +275,53 @@ def _binary(frame: Frame, node: cst.BinaryOperation) -> Value:
         return shapes.joined(left, right)
     if shapes.is_open(left) or shapes.is_open(right):
         shapes.used(frame, node, left, right)
-    if isinstance(node.operator, cst.Multiply) and isinstance(left, Tuple | Sequence):
-        row = frame.machine.torch.construct("repeat_list_by_item")
-        frame.observe_number(node, row, right)
+    asking = _operator_of_number(node.operator, left)
+    if asking is not None:
+        frame.observe_number(node, frame.machine.torch.construct(asking), right)
+    are_numbers = isinstance(left, Static) and isinstance(right, Static)
+    if are_numbers and (is_symbol(left) or is_symbol(right)):
+        return computed(frame, node, left, right)
     overloaded = frame.machine.overloaded(frame, type(node.operator).__name__, left, right)
     if overloaded is not None:
         return overloaded
     return binary(type(node.operator).__name__, left, right)
 
 
+def _operator_of_number(operator: cst.BaseBinaryOp, left: Value) -> str | None:
+    """The construct by which an operator asks its right operand for a number."""
+    is_list = isinstance(left, Tuple | Sequence)
+    is_text = isinstance(left, Static) and isinstance(left.const, str)
+    match operator:
+        case cst.Multiply() if is_list:
+            return "repeat_list_by_item"
+        case cst.Modulo() if is_text:
+            return "percent_format_item"
+    return None
+
+
+def computed(frame: Frame, node: cst.BaseExpression, *values: Value) -> Value:
+    """Python computes with a number that the compiler made a symbol of: there the graph ends."""
+    for value in values:
+        if isinstance(value, Static) and value.read is not None and value.read.unbroken:
+            row = frame.machine.torch.standard(value.read.operator)
+            if row is not None:
+                frame.observe_operation(node, replace(row, breaks=row.symbolic), Use.CALL, values)
+    return STATIC
+
+
 def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
     if isinstance(node.operator, cst.Not):
         return _not(frame, node, evaluate(frame, node.expression))
     value = evaluate(frame, node.expression)
+    if is_symbol(value):
+        return computed(frame, node, value)
     if isinstance(value, Static) and is_constant(value):
         return _negated(node.operator, value)
-    return replace(value, origin=Origin.COMPUTED) if is_tensor(value) else value
+    return replace(value, origin=value.derived) if is_tensor(value) else value
 
 
 def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
-    if _asks_data(value):
+    if asks_data(value):
         frame.observe(node, value, Construct.NOT, node)
     return _negation(value)
 
@@ -553,12 +588,15 @@ def _observe_index(
         _observe_masks(frame, node, container, index)
         observe_scalar_indices(frame, node, index, "index_by_scalar", "index_by_scalar_mask")
         return
-    construct = LOOKUPS.get(type(container))
+    is_dict = isinstance(container, Dict)
+    construct = "index_dict_by_item" if is_dict else LOOKUPS.get(type(container))
     if construct is None:
         return
     row = frame.machine.torch.construct(construct)
     for element, value in zip(node.slice, index, strict=True):
-        if isinstance(element.slice, cst.Index) and value is not None:
+        if value is None or (is_dict and is_tensor(value)):
+            continue  # a slice, or a tensor that is a key itself
+        if isinstance(element.slice, cst.Index):
             frame.observe_number(element.slice.value, row, value)
 
 
@@ -566,7 +604,6 @@ LOOKUPS: dict[type[Value], str] = {
     Tuple: "index_list_by_tensor",
     Sequence: "index_list_by_tensor",
     ExternalInstance: "index_list_by_tensor",
-    Dict: "index_dict_by_item",
 }
 """What Python looks up in by a number."""
 
@@ -590,7 +627,8 @@ def observe_scalar_indices(
     """Tell the log of tensors of rank 0 among the indices of a tensor: they are read."""
     for element, value in zip(node.slice, index, strict=True):
         for leaf in leaves_of([] if value is None else [value]):
-            if is_tensor(leaf) and leaf.rank == 0 and isinstance(element.slice, cst.Index):
+            is_scalar = leaf.rank == 0 if is_tensor(leaf) else is_symbol(leaf)
+            if is_scalar and isinstance(element.slice, cst.Index):
                 row = frame.machine.torch.construct(by_mask if _is_mask(leaf) else by_number)
                 frame.observe_number(element.slice.value, row, leaf)
 
@@ -604,7 +642,7 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
     if tensor.rank == 1 and len(index) == 1:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
-    return replace(tensor, rank=rank, origin=Origin.COMPUTED)
+    return replace(tensor, rank=rank, origin=tensor.derived)
 
 
 def _item_shape(

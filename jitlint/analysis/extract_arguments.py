@@ -42,6 +42,7 @@ TENSORS = ("scalar", "integer", "vector", "matrix")
 BESIDE = ("2", "'string'", "[3, 1, 2]", "function")
 """What stands beside a tensor."""
 INSIDE = ("[scalar, other]", "[vector, vector]")
+HOLDING = ("record_of_tensor", "layer")
 TORCH = ("matrix", "layer", "weight", "[weight]", "leaf.sum()", "vector", "'cpu'", "torch.float32")
 """What functions of torch are given, before anything plain."""
 WRITTEN: dict[str, tuple[str, ...]] = {
@@ -57,6 +58,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "builtins.__import__": ("'string'",),
     "builtins.zip": ("[3, 1, 2], [1, 2]",),
     "builtins.map": ("function, [3, 1, 2]",),
+    "array.array": ("'f', [0.5, 2.0]",),
     "asyncio.run": ("coroutine()",),
     "bisect.bisect": ("[1, 2, 3], 2",),
     "bisect.bisect_left": ("[1, 2, 3], 2",),
@@ -88,6 +90,8 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "functools.singledispatch": ("function",),
     "gzip.decompress": ("gzip.compress(b'abcd')",),
     "hashlib.new": ("'sha256', b'abcd'",),
+    "hmac.new": ("b'abcd', b'abcd', 'sha256'",),
+    "hmac.digest": ("b'abcd', b'abcd', 'sha256'",),
     "hashlib.pbkdf2_hmac": ("'sha256', b'abcd', b'abcd', 1",),
     "heapq.merge": ("[1, 2], [3]",),
     "heapq.nlargest": ("2, [3, 1, 2]",),
@@ -131,14 +135,19 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "tempfile.TemporaryDirectory": ("",),
     "threading.Thread": ("",),
     "threading.Timer": ("2, function",),
+    "textwrap.shorten": ("'string', 20",),
+    "time.mktime": ("time.localtime()",),
     "timeit.timeit": ("function, number=1",),
     "timeit.repeat": ("function, number=1, repeat=1",),
     "tokenize.generate_tokens": ("stream.readline",),
     "typing.NamedTuple": ("'Name', [('a', int)]",),
     "typing.TypedDict": ("'Name', {'a': int}",),
+    "unicodedata.normalize": ("'NFC', 'string'",),
     "uuid.UUID": ("'12345678123456781234567812345678'",),
     "uuid.uuid3": ("uuid.NAMESPACE_DNS, 'string'",),
     "uuid.uuid5": ("uuid.NAMESPACE_DNS, 'string'",),
+    "warnings.filterwarnings": ("'ignore'",),
+    "warnings.simplefilter": ("'ignore'",),
     "warnings.warn_explicit": ("'string', UserWarning, 'string', 2",),
     "weakref.ref": ("thing",),
     "weakref.proxy": ("thing",),
@@ -222,6 +231,12 @@ def _record() -> Any:
     return dataclasses.make_dataclass("Record", [("a", int)])(1)
 
 
+def _record_of_tensor() -> Any:
+    import dataclasses
+
+    return dataclasses.make_dataclass("Record", [("a", Any)])(_tensor([0.5, 1.0, 0.25])())
+
+
 def _tensor(values: Any) -> Callable[[], Any]:
     def make() -> Any:
         import torch
@@ -289,6 +304,7 @@ THINGS: dict[str, Callable[[], Any]] = {
     "folder": _folder,
     "thing": _thing,
     "record": _record,
+    "record_of_tensor": _record_of_tensor,
     "stream": lambda: io.StringIO("1\n"),
     "module": lambda: __import__("string"),
     "scalar": _tensor(0.5),
@@ -331,6 +347,11 @@ def inside_calls(name: str, function: Any) -> Iterator[str]:
     for beside, inside in itertools.product(BESIDE, INSIDE):
         yield f"{inside}, {beside}"
         yield f"{beside}, {inside}"
+
+
+def holding_calls(name: str, function: Any) -> Iterator[str]:
+    """Argument texts with an object that has tensors."""
+    yield from HOLDING
 
 
 def _counts(function: Any) -> list[int]:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy
 import torch
 
+GENERATOR = torch.Generator()
+
 
 def index_by_mask(v: Any) -> Any:
     """x[mask]"""
@@ -200,6 +202,16 @@ def percent_format_tensor(v: Any) -> Any:
 def format_item(v: Any) -> Any:
     """f"{x.item()}" """
     return f"{v.scalar.item()}"
+
+
+def percent_format_item(v: Any) -> Any:
+    """'%.2f' % x.item()"""
+    return "%.2f" % v.scalar.item()  # noqa: UP031
+
+
+def divmod_of_item(v: Any) -> Any:
+    """divmod(n.item(), 2)"""
+    return divmod(v.integer.item(), 2)
 
 
 def format_shape(v: Any) -> Any:
@@ -692,6 +704,17 @@ def dropout_of_layer(v: Any) -> Any:
 def random_number(v: Any) -> Any:
     """random.random() < 0.5, as the condition of a branch"""
     return v.x if random.random() < 0.5 else v.vector
+
+
+def draw_from_generator(v: Any) -> Any:
+    """torch.rand(3, generator=g), the generator being made outside"""
+    return torch.rand(3, generator=GENERATOR) + v.vector
+
+
+def store_on_function(v: Any) -> Any:
+    """f.calls = 1, an attribute of a function"""
+    draw_from_generator.calls = 1  # type: ignore[attr-defined]
+    return v.x
 
 
 def numpy_random_number(v: Any) -> Any:

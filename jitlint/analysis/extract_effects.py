@@ -5,7 +5,8 @@ Sections of a table, each entry measured:
 - `effect`, in entries of `standard`: what the call does to the world outside of the program
   ("output", "random" for a generator's state, "system" for the operating system);
 - `hiding`: dotted name of a function or decorator -> the break at a call of the function
-  that was handed to it; "<name>:module" the same for a module;
+  that was handed to it; "<name>:module" the same for a module; "skipped package": at a call
+  of a function of a package that torch skips;
 - `hooks`: name of a method -> the break at a call of a module on which it registered a hook;
 - `requires_grad`: the break where the flag of a tensor is set by an "argument" of a
   function that makes it, and by the "method";
@@ -24,10 +25,12 @@ from typing import Any
 
 from jitlint.analysis.extract_arguments import evaluate, plain_calls, working
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
+from jitlint.analysis.extract_skipped import skipped
 from jitlint.analysis.extract_standard import (
     LIBRARY,
     TORCH,
     Subject,
+    compile_call,
     measure,
     methods_of,
     prepare_imports,
@@ -322,7 +325,26 @@ def hiding() -> dict[str, dict[str, Any]]:
     for (name, is_module), outcome in in_processes(_call_of_hidden, cases):
         if outcome is not None and outcome.identifier:
             found[f"{name}:module" if is_module else name] = _entry(outcome)
+    for _, outcome in in_processes(_call_of_skipped, [skipped()["third_party"]]):
+        if outcome is not None and outcome.identifier:
+            found["skipped package"] = _entry(outcome)
     return dict(sorted(found.items()))
+
+
+def _call_of_skipped(packages: list[str]) -> Outcome | None:
+    """A call of a function of the first package that is here, of those that are skipped."""
+    for name in sorted(set(packages) - KNOWN, reverse=True):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+            for attribute, function in public(name):
+                subject = Subject(f"{name}.{attribute}", name, attribute)
+                for text in working(plain_calls(subject.name, function), subject.call, 1):
+                    return compile_call(subject, text)
+    return None
+
+
+KNOWN = frozenset({"numpy"})
+"""Packages that have a section of their own."""
 
 
 def _call_of_hidden(case: tuple[str, bool]) -> Outcome | None:

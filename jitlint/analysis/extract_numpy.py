@@ -110,15 +110,19 @@ def sizes_of_random() -> dict[str, dict[str, Any]]:
         function: Any = getattr(numpy.random, name, None)
         text = (getattr(function, "__doc__", "") or "").strip().partition(")")[0]
         parameters = [part.partition("=")[0].strip() for part in text.partition("(")[2].split(",")]
-        if function is None or name.startswith("_") or "size" not in parameters:
+        if function is None or name.startswith("_"):
+            continue
+        if "size" not in parameters and parameters[-2:-1] != ["..."]:
             continue
         given = next((g for g in RANDOM if _works(function, g)), None)
         if given is None:
             continue
         scalar = compile_region(_conversion(function, given), torch.ones(2))
-        sized = compile_region(lambda x, f=function, g=given: f(*g, size=2), torch.ones(2))
+        unless = ["size", str(parameters.index("size"))] if "size" in parameters else ["0"]
+        size = {"size": 2} if "size" in parameters else {}
+        given = given if size else (2,)
+        sized = compile_region(lambda x, f=function, g=given, s=size: f(*g, **s), torch.ones(2))
         if scalar.identifier is not None and sized.clean:
-            unless = ["size", str(parameters.index("size"))]
             found[f"numpy.random.{name}"] = {"": {"reads": scalar.identifier, "unless": unless}}
     return found
 

@@ -6,12 +6,14 @@ Section `standard` of a table: full dotted name -> entry. A name is that of a fu
 made outside the region. An entry holds what there is to say of
 
 - `breaks`: the break that every call causes whose result is not used;
-- `with_tensor`: the break when a tensor is among the arguments, and `with_tensor_inside`:
-  in a list among them, of a call which breaks nothing without;
-- `captured`, `with_tensor_captured`, `with_tensor_inside_captured`: that break does not
-  happen with `fullgraph=True` (tried for torch and tensors);
+- `with_tensor`: the break when a tensor is among the arguments, `with_tensor_inside`: in a
+  list among them, and `with_tensor_held`: in an object, of a call which breaks nothing without;
+- `captured`, `with_tensor_captured`, `with_tensor_inside_captured`, `with_tensor_held_captured`:
+  that break does not happen with `fullgraph=True` (tried for torch and tensors);
 - `instance`: the class of the result, where that has methods of its own;
 - `varies`: two calls with equal arguments in one process give different values;
+- `symbolic`: the break where Python computes with the number that such a call returns, which
+  the compiler does not know, and which breaks nothing by itself;
 - `source`: "measured".
 
 What is not listed does not break, or was not called with success, or was left alone
@@ -25,6 +27,7 @@ import itertools
 import os
 import re
 import sys
+import tempfile
 import time
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -34,6 +37,7 @@ from typing import Any
 from jitlint.analysis.extract_arguments import (
     SECONDS_TO_COMPILE,
     evaluate,
+    holding_calls,
     inside_calls,
     plain_calls,
     spread,
@@ -59,7 +63,7 @@ LIBRARY = words(
     calendar locale getpass glob fnmatch csv configparser argparse urllib.parse ast dis tokenize
     linecache pprint reprlib contextvars atexit timeit cProfile pstats tracemalloc resource ctypes
     graphlib unicodedata codecs html zoneinfo copyreg sched selectors stat errno keyword token
-    mimetypes shlex ipaddress
+    mimetypes shlex ipaddress numpy numpy.random numpy.testing numpy.lib.stride_tricks
     """
 )
 TORCH = words(
@@ -99,7 +103,7 @@ LEFT_ALONE: dict[str, tuple[str, ...]] = {
     ),
     "uses the network": (
         r"socket\.(create_|has_dualstack)\w*",
-        r"socket\.get\w*(addr|host|name|serv|proto)\w*",
+        r"socket\.get(?!hostname$)\w*(addr|host|name|serv|proto)\w*",
         r"socket\.socket\.(connect|bind|send|listen|accept)\w*",
         r"asyncio\.(open|start)_\w+",
         r"torch\.hub\..*",
@@ -122,6 +126,9 @@ RECEIVERS: dict[str, str] = {
     "builtins.complex": "complex(1, 2)",
     "builtins.range": "range(3)",
     "builtins.slice": "slice(3)",
+    "numpy.random.Generator": "numpy.random.default_rng(2)",
+    "numpy.random.RandomState": "numpy.random.RandomState(2)",
+    "numpy.vectorize": "numpy.vectorize(abs)",
     "torch.nn.Module": "layer",
     "torch.nn.ModuleList": "torch.nn.ModuleList([layer])",
     "torch.nn.ModuleDict": "torch.nn.ModuleDict({'a': layer})",
@@ -146,8 +153,15 @@ CAPTURED = {
     "breaks": "captured",
     "with_tensor": "with_tensor_captured",
     "with_tensor_inside": "with_tensor_inside_captured",
+    "with_tensor_held": "with_tensor_held_captured",
 }
 """Fields of breaks, and where it stands that fullgraph captures them."""
+TENSOR_CALLS = {
+    "with_tensor": tensor_calls,
+    "with_tensor_inside": inside_calls,
+    "with_tensor_held": holding_calls,
+}
+"""Fields of breaks that a tensor causes, and the calls that tell."""
 SAMPLES = 2
 TENSOR_SAMPLES = 3
 """How many calls that work are compiled, without and with tensors."""
@@ -167,6 +181,8 @@ SIMPLE = re.compile(r"[^a-z]*('\w+'|b'\w+'|[\s,\[\](){}:.\d]|None|True|int)*")
 """Arguments that are literals, which cannot break anything themselves."""
 IDENTITY = re.compile(r"function|thing|module|stream|iter|layer")
 """Arguments that equal nothing but themselves."""
+CALLED = frozenset({"forward", "__call__"})
+"""What is called of a module is a subject of its own."""
 TYPES = types.FunctionType | types.BuiltinFunctionType | types.MethodType | type
 
 
@@ -180,7 +196,7 @@ class Subject:
 
     def resolve(self) -> Any:
         (owner,), _ = evaluate(self.owner)
-        return getattr(owner, self.attribute)
+        return _called(owner, self.attribute)
 
     def call(self, text: str) -> Any:
         args, kwargs = evaluate(text)
@@ -193,6 +209,11 @@ class Subject:
     @property
     def may_change_state(self) -> bool:
         return self.attribute.lstrip("_").startswith(STATEFUL)
+
+
+def _called(owner: Any, attribute: str) -> Any:
+    """What a subject calls: an object itself, or one of its attributes."""
+    return owner if attribute == "__call__" else getattr(owner, attribute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +284,22 @@ def subjects() -> Iterator[Subject]:
     yield Subject("torch.autograd.Function.apply", "operation", "apply")
 
 
+def other_names(standard: Iterable[str]) -> dict[str, str]:
+    """The names of functions and classes of torch under which a module has them as well."""
+    prepare_imports()
+    known = set(standard)
+    places: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for module_name in TORCH:
+        for name, value in public(module_name):
+            dotted = f"{module_name}.{name}"
+            if dotted in known:
+                places.setdefault(id(value), dotted)
+            elif id(value) in places:
+                found[dotted] = places[id(value)]
+    return found
+
+
 def public(module_name: str) -> Iterator[tuple[str, Any]]:
     module = sys.modules.get(module_name)
     listed = getattr(module, "__all__", ())
@@ -291,10 +328,11 @@ def _class_methods(dotted: str, value: Any) -> Iterator[Subject]:
 
 
 def methods_of(cls: type) -> list[tuple[str, bool]]:
-    """The public methods, and whether each is called on the class."""
+    """The public methods and `__call__`, and whether each is called on the class."""
     found = []
     for name in dir(cls):
-        if name.startswith("_") or (issubclass(cls, _module_class()) and name == "forward"):
+        is_module = issubclass(cls, _module_class())
+        if (name[0] == "_" and name != "__call__") or (is_module and name in CALLED):
             continue
         raw = inspect.getattr_static(cls, name, None)
         belongs = isinstance(raw, classmethod | staticmethod | types.ClassMethodDescriptorType)
@@ -337,16 +375,34 @@ def measure(subject: Subject) -> Found | None:
     found = _described(subject, texts, entry) if texts else Found(entry)
     breaks = {"breaks": _common_break(subject, spread(_without_iterators(texts), SAMPLES))}
     if breaks["breaks"] is None:
-        for field, made in (("with_tensor", tensor_calls), ("with_tensor_inside", inside_calls)):
-            texts = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
-            chosen = spread(texts, TENSOR_SAMPLES)
+        for field, made in TENSOR_CALLS.items():
+            given = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
+            chosen = spread(given, TENSOR_SAMPLES)
             breaks[field] = _common_break(subject, chosen, computed=True)
     for field, common in breaks.items():
         if common is not None:
             entry[field], captured = common
             if captured:
                 entry[CAPTURED[field]] = True
+    if entry.get("varies") and breaks["breaks"] is None:
+        entry.update(_symbolic(subject, texts[0]))
     return found
+
+
+def _symbolic(subject: Subject, text: str) -> dict[str, str]:
+    """The break where Python computes with the number that a call returns."""
+    import torch
+
+    function = subject.resolve()
+    args, kwargs = evaluate(text)
+    if not isinstance(function(*args, **kwargs), int | float):
+        return {}
+
+    def region(x: Any, args: Any, kwargs: Any) -> Any:
+        return x * (function(*args, **kwargs) - 2)
+
+    found = compile_region(region, torch.ones(2), args, kwargs).identifier
+    return {"symbolic": found} if found else {}
 
 
 def _without_iterators(texts: list[str]) -> list[str]:
@@ -385,16 +441,17 @@ def compile_call(
     """
     import torch
 
+    os.chdir(tempfile.mkdtemp(dir="."))  # where an earlier call has left nothing
     (owner,), _ = evaluate(subject.owner)
     attribute = subject.attribute
     args, kwargs = evaluate(text)
 
     def region(x: Any, args: Any, kwargs: Any) -> Any:
-        getattr(owner, attribute)(*args, **kwargs)
+        _called(owner, attribute)(*args, **kwargs)
         return x + 1
 
     def region_of_tensors(x: Any, args: Any, kwargs: Any) -> Any:
-        getattr(owner, attribute)(*[_computed(argument) for argument in args], **kwargs)
+        _called(owner, attribute)(*[_computed(argument) for argument in args], **kwargs)
         return x + 1
 
     chosen = region_of_tensors if computed else region
@@ -506,15 +563,16 @@ def class_name(subject: Subject, value: Any) -> str | None:
         return owner
     if cls.__module__.split(".")[0].lstrip("_") not in _roots() or not methods_of(cls):
         return None
-    if isinstance(value, _tensor_class()):
+    if isinstance(value, _arrays()):
         return None
     return _places().get(id(cls), name)
 
 
-def _tensor_class() -> Any:
+def _arrays() -> tuple[type, ...]:
+    import numpy
     import torch
 
-    return torch.Tensor
+    return torch.Tensor, numpy.ndarray, numpy.generic
 
 
 def _resolves(dotted: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
 from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
+from jitlint.analysis.extract_creations import with_creations
 from jitlint.analysis.extract_effects import (
     added_methods,
     bases,
@@ -51,7 +52,7 @@ from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_results import with_results
 from jitlint.analysis.extract_samples import make_tensor
 from jitlint.analysis.extract_skipped import skipped
-from jitlint.analysis.extract_standard import standard
+from jitlint.analysis.extract_standard import other_names, standard
 from jitlint.analysis.extract_stores import attribute_breaks, stores
 from jitlint.analysis.extract_stubs import read_attributes
 from jitlint.analysis.extract_subjects import Subject, aliases, functions, methods
@@ -59,7 +60,8 @@ from jitlint.analysis.extract_subjects import Subject, aliases, functions, metho
 SCHEMA = 1
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "breaks": lambda table: breaks(table),
-    "standard": lambda table: {"standard": standard(table["functions"])},
+    "standard": lambda table: {"standard": standard(_described(table))},
+    "other_names": lambda table: {"aliases": table["aliases"] | other_names(table["standard"])},
     "contexts": lambda table: {"contexts": contexts(table.get("standard", {}))},
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
     "objects": lambda table: {"standard": table["standard"] | objects()},
@@ -69,6 +71,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "results": lambda table: {"standard": with_results(table["standard"])},
     "exports": with_exports,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
+    "creations": lambda table: {"functions": with_creations(table["functions"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},
@@ -108,6 +111,11 @@ def main() -> None:
         replace_section(path, section)
     sizes = {k: len(v) for k, v in json.loads(path.read_text()).items() if hasattr(v, "keys")}
     print(f"{path}: {sizes}", file=sys.stderr)
+
+
+def _described(table: dict[str, Any]) -> list[str]:
+    """The functions of which a section of operators says what they return."""
+    return [name for s in ("functions", "numpy") for name, e in table[s].items() if e["returns"]]
 
 
 def replace_section(path: Path, section: str) -> None:

@@ -18,6 +18,7 @@ from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import Maker
 from jitlint.analysis.observations import Log
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.statements import execute_block
 from jitlint.analysis.tables import Returns, Table
 from jitlint.analysis.values import (
@@ -45,7 +46,6 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
-    Origin,
     Partial,
     Pinned,
     Sequence,
@@ -131,6 +131,7 @@ class Machine:
         self.symbolic_calls: dict[tuple[Module, FunctionInfo | None], list[Value]] = {}
         self.eager_models: set[ClassInfo] = set()
         self.fused_models: set[ClassInfo] = set()
+        self.settings: dict[tuple[Module, str], bool] = {}
         self._saved: dict[ClassInfo, Value] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
@@ -143,6 +144,8 @@ class Machine:
         self.hooks: dict[ClassInfo, str] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
+        self._wrappers: dict[FunctionInfo, Function | None] = {}
+        self._bare_results: dict[FunctionInfo, Value] = {}
 
     @functools.cached_property
     def tracing(self) -> Table:
@@ -374,7 +377,7 @@ class Machine:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
                 return replace(
-                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=receiver.derived
                 )
             case None if name == "ndim":
                 return STATIC
@@ -504,6 +507,18 @@ class Machine:
         if isinstance(context, ExternalInstance) and self.torch.enters_itself(context.name):
             return context
         return context.element if isinstance(context, Sequence) else UNKNOWN
+
+    def holds_tensor(self, value: Value) -> bool:
+        """Whether an object has an attribute that is a tensor."""
+        if not isinstance(value, Instance):
+            return False
+        held = self.attributes(value.cls).values()
+        return any(isinstance(leaf, Tensor) for leaf in leaves_of(held))
+
+    def left(self, frame: Frame, context: Value) -> None:
+        """What the end of a `with` block calls, where nothing was raised in it."""
+        if isinstance(context, Instance):
+            self.call_method(frame, context, "__exit__", (NONE, NONE, NONE))
 
     # -- functions -------------------------------------------------------------------------
 
@@ -668,7 +683,32 @@ class Machine:
         bound = self.bind_arguments(frame, info, arguments)
         if frame.region is None:
             self.call_sites.setdefault(info, []).append(bound)
-        return self.run(frame, function, bound)
+        if function.bare:
+            return self._bare_results.get(info, UNKNOWN)
+        result = self.run(frame, function, bound)
+        wrapper = self._wrapper_of(frame, info) if frame.region is not None else None
+        if wrapper is not None:
+            self._bare_results[info] = result
+            self.run(frame, wrapper, self.bind_arguments(frame, wrapper.info, arguments))
+        return result
+
+    def _wrapper_of(self, frame: Frame, info: FunctionInfo) -> Function | None:
+        """What the project's own decorators make of a function: it runs around it.
+
+        The function itself is interpreted by its own arguments, and what it returns is taken
+        for the result of both: a wrapper passes on what it does not know.
+        """
+        if info not in self._wrappers:
+            self._wrappers[info] = None  # while it is computed
+            host = Frame(self, info.module, region=frame.region, depth=frame.depth, silent=1)
+            bare = value = Function(info, bare=True)
+            for node in reversed(info.decorators):
+                decorator = evaluate(host, node)
+                if isinstance(decorator, Function):
+                    made = apply(host, decorator, Arguments([value]), node)
+                    value = made if isinstance(made, Function) else value
+            self._wrappers[info] = None if value == bare else value
+        return self._wrappers[info]
 
     def _observe_signature(self, frame: Frame, info: FunctionInfo, arguments: Arguments) -> None:
         """TorchScript compiles a call of what it leaves to Python, so that types matter."""
@@ -704,7 +744,7 @@ class Machine:
         region = frame.region
         limit = MAX_HOST_DEPTH if region is None else MAX_DEPTH
         mode = (region.kind, region.fullgraph) if region is not None else None
-        key = (info, function.closure, mode, tuple(bound.items()))
+        key = (info, function.closure, mode, frame.optional, tuple(bound.items()))
         if key in self._memo:
             return self._memo[key]
         if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
@@ -725,7 +765,7 @@ class Machine:
         frame = Frame(
             self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
         )
-        frame.silent = caller.silent
+        frame.silent, frame.optional = caller.silent, caller.optional
         if isinstance(info.node, cst.Lambda):
             return evaluate(frame, info.node.body)
         if self.watches_functions:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator
 from jitlint.analysis.values import (
     UNKNOWN,
@@ -19,6 +20,7 @@ from jitlint.analysis.values import (
     Origin,
     Tensor,
     Value,
+    is_symbol,
     is_tensor,
     join,
     join_all,
@@ -134,6 +136,7 @@ class Use(enum.Enum):
     STORE = "store"
     HIDDEN = "hidden"
     ATTRIBUTE = "attribute"
+    DEFINITION = "definition"
     NUMBER = "number"
     """Something asks for a number, and the operands are what it is given instead."""
 
@@ -160,7 +163,7 @@ class Operation(Observation):
     @property
     def code(self) -> str | None:
         """The id of the graph break in default mode; None if there is none."""
-        if self.use is Use.NUMBER and not self.holds_tensor:
+        if self.use is Use.NUMBER and not (self.holds_tensor or self._holds_symbol):
             return None  # a number by then, as the graph was broken where it was read
         return self._break[0]
 
@@ -174,11 +177,15 @@ class Operation(Observation):
         return any(map(is_tensor, self.given))
 
     @property
+    def _holds_symbol(self) -> bool:
+        return any(map(is_symbol, self.given))
+
+    @property
     def _break(self) -> tuple[str | None, bool]:
         operator = self.operator
         if operator.with_tensor and any(map(is_tensor, self._direct)):
             return operator.with_tensor, operator.with_tensor_captured
-        if operator.with_tensor_inside and self.holds_tensor:
+        if operator.with_tensor_inside and any(map(is_tensor, leaves_of(self.given))):
             return operator.with_tensor_inside, operator.with_tensor_inside_captured
         return operator.reads or operator.breaks or self._break_by_origin, operator.captured
 

@@ -22,6 +22,7 @@ from jitlint.analysis.expressions import (
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary
+from jitlint.analysis.process import is_setting
 from jitlint.analysis.values import (
     MAX_ITEMS,
     NONE,
@@ -116,6 +117,9 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
     if is_tensor(receiver):
         row = frame.machine.torch.store(target.attr.value)
         frame.observe_operation(target, row, Use.STORE, (receiver, value))
+    if isinstance(receiver, Function):
+        row = frame.machine.torch.construct("store_on_function")
+        frame.observe_operation(target, row, Use.STORE, (value,))
     if isinstance(receiver, Instance):
         frame.machine.store_attribute(receiver.cls, target.attr.value, value)
         if frame.region is None:
@@ -221,6 +225,8 @@ def _function(frame: Frame, node: cst.FunctionDef) -> bool:
 
 
 def _class(frame: Frame, node: cst.ClassDef) -> bool:
+    row = frame.machine.torch.construct("class_in_region")
+    frame.observe_operation(node, row, Use.DEFINITION)
     known = frame.module.classes.get(node.name.value)
     info = known if known is not None and known.node is node else None
     if info is None:
@@ -268,17 +274,18 @@ def _dotted(node: cst.CSTNode) -> str:
 def _if(frame: Frame, node: cst.If) -> bool:
     decided, when_true, when_false = branch(frame, node.test, Construct.IF, node)
     ends: list[Variables | None] = [None, None]
-    if decided is not False:
-        frame.variables = when_true
-        ends[0] = frame.variables if execute_block(frame, node.body) else None
-    if decided is not True:
-        frame.variables = when_false
-        falls = True
-        if isinstance(node.orelse, cst.If):
-            falls = _if(frame, node.orelse)
-        elif node.orelse is not None:
-            falls = execute_block(frame, node.orelse.body)
-        ends[1] = frame.variables if falls else None
+    with frame.under(setting=decided is None and is_setting(frame, node.test)):
+        if decided is not False:
+            frame.variables = when_true
+            ends[0] = frame.variables if execute_block(frame, node.body) else None
+        if decided is not True:
+            frame.variables = when_false
+            falls = True
+            if isinstance(node.orelse, cst.If):
+                falls = _if(frame, node.orelse)
+            elif node.orelse is not None:
+                falls = execute_block(frame, node.orelse.body)
+            ends[1] = frame.variables if falls else None
     return _continue_with(frame, join_variables(*ends))
 
 
@@ -398,7 +405,9 @@ def _try(frame: Frame, node: cst.Try) -> bool:
         frame.variables = dict(caught)
         if handler.name is not None:
             bind(frame, handler.name.name, STATIC)
-        if execute_block(frame, handler.body):
+        with frame.guarded(STATIC, exempt=False):  # whether it runs is not known
+            falls = execute_block(frame, handler.body)
+        if falls:
             end = join_variables(end, frame.variables)
     if node.finalbody is not None:
         frame.variables = dict(end if end is not None else caught)
@@ -409,13 +418,18 @@ def _try(frame: Frame, node: cst.Try) -> bool:
 
 
 def _with(frame: Frame, node: cst.With) -> bool:
+    contexts = []
     for item in node.items:
         context = evaluate(frame, item.item)
         _observe_context(frame, item.item, context)
+        entered = frame.machine.entered(frame, context, item.item)
         if item.asname is not None:
-            entered = frame.machine.entered(frame, context, item.item)
             bind(frame, item.asname.name, entered)
-    return execute_block(frame, node.body)
+        contexts.append(context)
+    falls = execute_block(frame, node.body)
+    for context in reversed(contexts):
+        frame.machine.left(frame, context)
+    return falls
 
 
 def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> None:

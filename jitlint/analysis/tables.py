@@ -45,7 +45,8 @@ class Operator:
     parameter is true; `items` is the number of tensors where that is fixed, and `structure`
     the kind of each where they are not all tensors (`torch.nn.LSTM`). `dtype` is
     "same" (as the first tensor, except `from_bool`), "float" (floating for integers too),
-    or a dtype's name; see `result_dtype`.
+    or a dtype's name; see `result_dtype`. `created` is the dtype of what is made of numbers
+    alone, or "numbers": it is theirs.
     `reduces`: without a dimension the result has rank 0; `broadcasts`: but with a second
     tensor it does not reduce (`torch.max`). `one_argument` is what it does instead when it
     is given nothing but its first argument (`torch.where`). `elementwise`: the shape is the
@@ -58,15 +59,17 @@ class Operator:
     parameters that may be None, and their positions.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
     reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
-    `with_tensor_inside`: or a list of tensors; `held`: when a context manager that was made
+    `with_tensor_inside`: or a list of tensors, `with_tensor_held`: or an object that has some;
+    `held`: when a context manager that was made
     outside of the region is entered; `input` and `intermediate`: when the attribute is one of
     an argument of the region, or of a tensor made there; `some`: not each time.
     `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
     read and of a size that depends on data. `folds`: of numbers it makes a number, and no
     array. `varies`: two calls with equal arguments give different values (clocks, random
-    numbers). `effect` is what it does to the world outside of the program: "output", "random"
-    (a generator moves on) or "system". `exported`: torch.export takes it. `computes`: it
-    gives tensors for tensors, and reads none. `instance` is the
+    numbers); `symbolic`: the break where Python computes with such a number, which the
+    compiler does not know. `effect` is what it does to the world outside of the program:
+    "output", "random" (a generator moves on) or "system". `exported`: torch.export takes it.
+    `computes`: it gives tensors for tensors, and reads none. `instance` is the
     class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
     symbol does not. `unless` are the places that have to be filled to avoid the break.
@@ -80,6 +83,7 @@ class Operator:
     with_flags: Mapping[str, Returns] = field(default_factory=dict)
     is_bool: bool = False
     dtype: str | None = None
+    created: str | None = None
     reduces: bool = False
     broadcasts: bool = False
     elementwise: bool = False
@@ -100,8 +104,10 @@ class Operator:
     breaks: str | None = None
     with_tensor: str | None = None
     with_tensor_inside: str | None = None
+    with_tensor_held: str | None = None
     with_tensor_captured: bool = False
     with_tensor_inside_captured: bool = False
+    with_tensor_held_captured: bool = False
     held: str | None = None
     input: str | None = None
     intermediate: str | None = None
@@ -109,6 +115,7 @@ class Operator:
     captured: bool = False
     folds: bool = False
     varies: bool = False
+    symbolic: str | None = None
     effect: str | None = None
     exported: bool = False
     computes: bool = False
@@ -121,8 +128,9 @@ class Operator:
     @property
     def break_ids(self) -> frozenset[str]:
         """The ids of all graph breaks that the row tells of."""
-        found = (self.breaks, self.with_tensor, self.with_tensor_inside, self.held)
-        named = (*found, self.reads, self.input, self.intermediate)
+        given = (self.with_tensor, self.with_tensor_inside, self.with_tensor_held)
+        found = (self.breaks, *given, self.held)
+        named = (*found, self.reads, self.input, self.intermediate, self.symbolic)
         return frozenset(each for each in named if each is not None and each.startswith("GB"))
 
     @property
@@ -223,6 +231,13 @@ class Table:
         inherited = (self._operator("standard", f"{base}.{method}") for base in self.bases(owner))
         return next(filter(None, inherited), None) or self._added_method(owner, method)
 
+    def skipped(self, dotted: str) -> Operator | None:
+        """What a call does of a package that torch never traces."""
+        root = dotted.partition(".")[0]
+        if root not in self._data.get("skipped", {}).get("third_party", ()) or root in self.roots:
+            return None
+        return self._operator("hiding", "skipped package")
+
     def _added_method(self, cls: str, method: str) -> Operator | None:
         """What a method does that a library added to a class."""
         return None if method.startswith("_") else self._operator("standard", f"{cls}.*")
@@ -295,6 +310,21 @@ class Table:
         """The position of a parameter `training` that is true by default."""
         found = self._data.get("training_by_default", {}).get(function)
         return None if found is None else int(found)
+
+    def depends_on_mode(self, maker: str, given: "Callable[[int, str], Any]") -> bool:
+        """Whether a module computes something else in training mode; `given` tells the
+        constant of a parameter by position and name, None where there is none."""
+        if self.is_switched_off(maker, given):
+            return False
+        return self.lists("mode_dependent", maker) or any(self._switches(maker, given))
+
+    def is_switched_off(self, maker: str, given: "Callable[[int, str], Any]") -> bool:
+        """Whether the mode makes no difference for what is given, as in `Dropout(p=0)`."""
+        return any(value is not None and not value for value in self._switches(maker, given))
+
+    def _switches(self, maker: str, given: "Callable[[int, str], Any]") -> list[Any]:
+        positions = self._data.get("mode_switches", {}).get(maker, {})
+        return [given(position, name) for name, position in positions.items()]
 
     def outcome(self, section: str, name: str, tracer: str) -> str | None:
         """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""

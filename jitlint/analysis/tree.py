@@ -60,6 +60,43 @@ def definitions_of(module: cst.Module) -> Mapping[str, int]:
     return found
 
 
+PLACES = (cst.Element, cst.Tuple, cst.List, cst.Dict, cst.DictElement)
+"""What holds a value and asks nothing of it."""
+
+
+def is_handed_on(node: cst.CSTNode, module: cst.Module) -> bool:
+    """Whether a function does nothing with a value but return it, or a variable that has it."""
+    for parent in ancestors_of(node, module):
+        match parent:
+            case cst.Return():
+                return True
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+                return _is_only_returned(name, parent, module)
+            case cst.DictElement(key=key) if key is node:
+                return False
+            case _ if not isinstance(parent, PLACES):
+                return False
+        node = parent
+    return False
+
+
+def _is_only_returned(name: str, assigned: cst.Assign, module: cst.Module) -> bool:
+    ancestors = ancestors_of(assigned, module)
+    function = next((each for each in ancestors if isinstance(each, cst.FunctionDef)), None)
+    if function is None:
+        return False
+    uses = [each for each in found_in(function.body, cst.Name) if each.value == name]
+    stores = [target.target for target in found_in(function.body, cst.AssignTarget)]
+    return all(each in stores or _is_returned(each, module) for each in uses)
+
+
+def _is_returned(node: cst.CSTNode, module: cst.Module) -> bool:
+    for parent in ancestors_of(node, module):
+        if not isinstance(parent, PLACES):
+            return isinstance(parent, cst.Return)
+    return False
+
+
 def nodes_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """A node and what is in it, from the outside in, in the order of the code."""
     yield node

@@ -57,6 +57,9 @@ class Origin(enum.Enum):
     GIVEN = "given"
     """An input, a parameter or a buffer."""
     COMPUTED = "computed"
+    CONSTANT = "constant"
+    """A literal of one number in a region, or what is computed of such: the compiler knows it
+    (in default mode it stops where that is read, all the same)."""
 
 
 class Framework(enum.Enum):
@@ -68,7 +71,8 @@ class Framework(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Read:
     """A Python value computed from a tensor's data: by which operator, and the id of the
-    graph break that the read causes ("" where it causes none). `loss`: a size was read of a
+    graph break that the read causes ("" where it causes none; `unbroken`: and the compiler goes
+    on with a number that it does not know). `loss`: a size was read of a
     shape that this call has lost; `node` is the call that reads. `given`: the tensor is an
     input of the region, whose number the compiler may guard on instead of making a symbol."""
 
@@ -77,6 +81,7 @@ class Read:
     loss: "Loss | None" = None
     node: "cst.CSTNode | None" = field(default=None, compare=False)
     given: bool = False
+    unbroken: bool = False
 
 
 class Size(enum.Enum):
@@ -192,6 +197,11 @@ class Tensor(Value):
     shape: Shape | None = None
     origin: Origin = Origin.COMPUTED
 
+    @property
+    def derived(self) -> Origin:
+        """The origin of what is computed of this tensor alone."""
+        return self.origin if self.origin is Origin.CONSTANT else Origin.COMPUTED
+
 
 @dataclass(frozen=True, slots=True)
 class StaticShape(Value):
@@ -300,12 +310,14 @@ class ExternalInstance(Compound):
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
     a hook was registered on it, if one was. `is_fused`: a model that Keras has XLA compile.
+    `by_mode`: in training mode it computes something else than in evaluation mode.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
     is_fused: bool = False
+    by_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,8 +329,11 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Function(Value):
+    """`bare`: as its decorators get it."""
+
     info: "FunctionInfo"
     closure: Closure | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +440,11 @@ MAX_OPTIONS = 8
 
 def is_tensor(value: Value) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor)
+
+
+def is_symbol(value: Value) -> TypeGuard[Static]:
+    """Whether the compiler goes on with a number that it does not know."""
+    return isinstance(value, Static) and value.read is not None and value.read.unbroken
 
 
 def is_callable(value: Value) -> bool:
@@ -606,7 +626,7 @@ def element_of(value: Value) -> Value:
         case Tensor():
             rank = 0 if value.rank == 1 else None
             shape = _element_shape(value.shape)
-            return replace(value, rank=rank, shape=shape, origin=Origin.COMPUTED)
+            return replace(value, rank=rank, shape=shape, origin=value.derived)
         case StaticShape(shape):
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):

@@ -69,7 +69,17 @@ class TraceHostRead(Rule):
     regions = GRAPHS | {RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE}
     covers = frozenset(
         {
-            *("GB0033", "GB0059", "GB0088", "GB0109", "GB0117", "GB0124", "GB0156", "GB0208"),
+            *(
+                "GB0008",
+                "GB0033",
+                "GB0059",
+                "GB0088",
+                "GB0109",
+                "GB0117",
+                "GB0124",
+                "GB0156",
+                "GB0208",
+            ),
             *("GB0294", "GB0569"),
         }
     )

@@ -17,11 +17,15 @@ from .effect_fixes.fixes import fix_for
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
 
 
+CONSTRUCTS = ("class_in_region", "draw_from_generator", "store_on_function")
+
+
 def _rows() -> Iterator[Operator]:
     """What the table knows to break a graph, effects and reads aside."""
     table = tables.load()
     yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
     yield from table.rows("requires_grad")
+    yield from filter(None, map(table.construct, CONSTRUCTS))
     for row in table.rows("standard", "functions", "methods", "modules"):
         if not (row.effect or row.varies or row.reads or row.dynamic_shape):
             yield row
@@ -115,6 +119,7 @@ SUBJECTS = {
     Use.CONTEXT: "the compiler cannot enter the context manager `{code}`",
     Use.STORE: "the compiler cannot set `{code}`",
     Use.ATTRIBUTE: "the compiler cannot read `{code}`",
+    Use.DEFINITION: "the compiler cannot follow the definition `{code}`",
     Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
 }
 CALL = "the compiler cannot follow the call `{code}`"
@@ -129,6 +134,7 @@ REASONS = {
     Use.STORE: "no operation of a graph sets this attribute: set it before the compiled function "
     "is called",
     Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
+    Use.DEFINITION: "a graph defines no class: define it outside of the compiled function",
     Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
     "or call it outside",
 }

@@ -13,9 +13,10 @@ from packaging.version import Version
 from jitlint.analysis import tables
 
 IDENTIFIER = re.compile(r"GB\d{4}|unknown")
-BREAKS = frozenset({"breaks", "with_tensor", "with_tensor_inside", "held", "input", "intermediate"})
+OF_CALLS = {"breaks", "with_tensor", "with_tensor_inside", "with_tensor_held"}
+BREAKS = frozenset({*OF_CALLS, "symbolic", "held", "input", "intermediate"})
 FIELDS = {
-    "standard": {"breaks", "with_tensor", "with_tensor_inside", "varies", "instance", "effect"},
+    "standard": {*OF_CALLS, "symbolic", "varies", "instance", "effect"},
     "contexts": {"breaks", "held"},
     "stores": {"breaks", "input", "intermediate"},
     "attribute_breaks": {"breaks", "input", "intermediate"},
@@ -24,6 +25,7 @@ FIELDS = {
 FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
+        "with_tensor_held_captured",
         *("some", "exported", "given", "computes", "source"),
     }
 )

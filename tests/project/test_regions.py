@@ -515,11 +515,8 @@ def test_entry_points_name_what_users_compile(entry_points, expected, tmp_path):
 
 
 def test_a_private_function_with_a_public_name_is_an_entry(tmp_path):
-    files = {
-        **LIBRARY,
-        "lib/__init__.py": "from lib.ops import _private as public, _other\n"
-        "from torch import _C as c",
-    }
+    renamed = "from lib.ops import _private as public, _other\nfrom torch import _C as c"
+    files = {**LIBRARY, "lib/__init__.py": renamed}
     assert places(check(tmp_path, files, entry_points=("lib:*",))) == {("ops.py", 4), ("ops.py", 8)}
 
 

@@ -11,6 +11,46 @@ from torch import Tensor
 """
 
 OPERATORS = {
+    "a whole number of a float stays whole": (
+        """
+def check(x: Tensor, limit: float) -> None:
+    if x.max() > limit:
+        raise ValueError(f"above {limit}")
+
+
+@torch.compile
+def f(x):
+    check(x, 3)
+    return x * 2
+""",
+        ["limit: torch.types.Number"],
+    ),
+    "what only some of the calls tell the types of": (
+        """
+class Attention(nn.Module):
+    def forward(self, hidden, shapes=None):
+        batch, length, _ = hidden.shape
+        if (shapes[:, 0] * shapes[:, 1]).sum() != length:
+            raise ValueError("the shapes do not fit")
+        return hidden * 2
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def forward(self, x: Tensor, shapes: Tensor):
+        return self.attention(x, shapes)
+
+
+attention, model = torch.compile(Attention()), torch.compile(Model())
+""",
+        (
+            "def _check_attention_forward(shapes: Tensor, length: int) -> None:",
+            "        _check_attention_forward(shapes, length)\n",
+        ),
+    ),
     "a function whose name is another one without its underscore": (
         """
 def _check(x: Tensor, n: int) -> None:
@@ -205,19 +245,6 @@ def f(x, flag: bool):
         top = x.max()
     if flag and x.max() > 3:
         raise ValueError(f"{top}")
-    return x * 2
-"""
-    ),
-    "its float is a whole number": (
-        """
-def check(x: Tensor, limit: float) -> None:
-    if x.max() > limit:
-        raise ValueError(f"above {limit}")
-
-
-@torch.compile
-def f(x):
-    check(x, 3)
     return x * 2
 """
     ),

@@ -6,7 +6,7 @@ import libcst as cst
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.values import ExternalMethod, Tensor
+from jitlint.analysis.values import ExternalMethod, Tensor, is_constant
 
 NEVER_FAIL = frozenset(
     {"dim", "element_size", "is_complex", "is_floating_point", "nelement", "numel", "ndimension"}
@@ -52,6 +52,8 @@ class _Finder:
                 return scope.is_surely_bound(name, self._at, self._test.module.tree)
             case cst.Call(func=cst.Attribute() as function, args=arguments):
                 return self._never_fails(function, len(arguments))
+            case cst.Call(args=[cst.Arg(value=cst.SimpleString())]):
+                return is_constant(self._test.value_of(node))  # `float("nan")`
             case cst.BinaryOperation() | cst.Call() | cst.Subscript():
                 return False
         return True

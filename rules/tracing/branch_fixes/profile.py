@@ -57,6 +57,7 @@ from .operators import (
     FLOATING_ONLY,
     HAVE_INPLACE,
     KEEPS_SHAPE,
+    NAMED_CASTS,
     NO_BACKWARD,
     NO_GRADIENT,
     NOT_ONLY_A_LAYER,
@@ -65,6 +66,7 @@ from .operators import (
     PURE_LAYERS,
     RANDOM_METHODS,
     REFUSED,
+    TAKES_ANY_NUMBER,
     WIDENS,
 )
 from .pure import makes_its_result, require_pure
@@ -73,6 +75,7 @@ from .withheld import Withheld
 MAX_DEPTH = 8
 WRITTEN = "@written at "
 """In the name of a source: something may have been written into it since its definition."""
+DEFAULT = DType(frozenset({"the default dtype"}), FLOATING)
 MAX_FACTOR, MIN_DIVISOR = 6e4, 1e-4
 """Factors that float16 can hold, and divisors whose reciprocal it can."""
 
@@ -251,8 +254,8 @@ class Describer:
                 function = self.test.value_of(node.func)
                 if isinstance(function, External) and function.name == "torch.finfo":
                     described = self.describe(tensor, at)
-                    dtype = described.dtype if isinstance(described, Profile) else DType(frozenset())
-                    return refused_dtype(Kind.WHOLE, dtype, self._short(tensor))
+                    if isinstance(described, Profile):
+                        return refused_dtype(Kind.WHOLE, described.dtype, self._short(tensor))
         return [Hazard(self.code(node), self.code(node))]
 
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
@@ -456,13 +459,32 @@ class Describer:
         for element in node.slice:
             if isinstance(element.slice, cst.Index):
                 if isinstance(self.test.value_of(element.slice.value), Tensor):
-                    raise Withheld(
-                        f"`{self._short(node)}` indexes by data, which may be out of range "
-                        "where its arm is not taken"
-                    )
+                    return self._indexed(node, receiver, at)
                 can_fail = can_fail or not is_none(self.test.value_of(element.slice.value))
         code = self.code(node).removeprefix(self.code(node.value))
         return self._opaque(node, code, [receiver], None, view=True, hazard=can_fail, finite=True)
+
+    def _indexed(self, node: cst.Subscript, receiver: Profile, at: cst.CSTNode) -> Profile:
+        """`x[mask]`, and `x[x.argsort()]` or `x[x.topk(3)[1]]`: places that `x` has."""
+        match node.slice:
+            case [cst.SubscriptElement(slice=cst.Index(value=index))]:
+                value = self.test.value_of(index)
+                searched = _searched_by(index)
+                if searched is None and isinstance(value, Tensor) and value.is_bool:
+                    searched = index
+                if searched is not None:
+                    own = self.describe(searched, at)
+                    operands = [receiver, *([own] if isinstance(own, Profile) else [])]
+                    if all(each.shape <= receiver.shape for each in operands) or searched is index:
+                        code = f"[{self.code(index)}]"
+                        found = self._opaque(
+                            node, code, operands, receiver.dtype, hazard=True, finite=True
+                        )
+                        return replace(found, sources=receiver.sources)
+        raise Withheld(
+            f"`{self._short(node)}` indexes by data, which may be out of range where its arm is "
+            "not taken"
+        )
 
     def _sequence(self, node: cst.Tuple | cst.List, at: cst.CSTNode) -> Described:
         """Arguments such as `torch.cat([a, b])`."""
@@ -486,16 +508,17 @@ class Describer:
                 assert isinstance(node.func, cst.Attribute)
                 receiver = node.func.value, self.describe(node.func.value, at)
                 operator = self.table.method(name)
-                return self._operator(node, name, operator, [receiver, *self._arguments(node, at)])
+                operands = [receiver, *self._arguments(node, at)]
+                return self._operator(node, name, operator, operands, at)
             case External(name=dotted) if dotted.startswith("torch."):
                 operator = self.table.function(dotted)
                 name = dotted.rpartition(".")[2]
-                return self._operator(node, name, operator, self._arguments(node, at))
+                return self._operator(node, name, operator, self._arguments(node, at), at)
             case External(name="builtins.print" | "builtins.input" | "builtins.open"):
                 raise Withheld(f"an arm calls `{self._short(node.func)}`, which has an effect")
             case External(name="builtins.abs"):
                 operator = self.table.method("abs")
-                return self._operator(node, "abs", operator, self._arguments(node, at))
+                return self._operator(node, "abs", operator, self._arguments(node, at), at)
             case ExternalInstance(name=name) if name in PURE_LAYERS:
                 return self._layer(node, self._arguments(node, at))
             case ExternalInstance(name=name):
@@ -603,6 +626,7 @@ class Describer:
         name: str,
         operator: Operator | None,
         operands: Sequence[Operand],
+        at: cst.CSTNode,
     ) -> Described:
         function = self._short(node.func)
         arguments = [each for _, each in operands]
@@ -628,7 +652,7 @@ class Describer:
             raise Withheld(f"`{self._short(node)}` is not a single tensor")
         if name == "where" and len(node.args) < 3:
             raise Withheld(f"the shape of `{self._short(node)}` depends on data")
-        result = self._operator_result(node, name, operator, arguments, tensors)
+        result = self._operator_result(node, name, operator, arguments, at)
         result = self._with_refusals(name, result, operands)
         hazards = set(result.hazards)
         if name in FAILS_WHEN_EMPTY and tensors:
@@ -657,8 +681,9 @@ class Describer:
         name: str,
         operator: Operator,
         arguments: Sequence[Described],
-        tensors: Sequence[Profile],
+        at: cst.CSTNode,
     ) -> Profile:
+        tensors = [each for each in arguments if isinstance(each, Profile)]
         plain = name not in CASTS and not OTHER_RESULT & {
             each.keyword.value for each in node.args if each.keyword
         }
@@ -669,12 +694,13 @@ class Describer:
             result = replace(result, dtype=self._result_dtype(name, operator, result.dtype, node))
             result = replace(result, finite=finite)
         else:
-            dtype = self._cast(node, name, operator)
+            dtype = self._cast(node, name, operator, at)
             if dtype is None and operator.reduces and len(tensors) == 1:
                 dtype = self._result_dtype(name, operator, tensors[0].dtype, node)
             code = self._options(node, "reduction" if operator.reduces else name)
+            can_fail = name not in TAKES_ANY_NUMBER or bool(tensors)
             result = self._opaque(
-                node, code, tensors, dtype, view=operator.view, hazard=True, finite=finite
+                node, code, tensors, dtype, view=operator.view, hazard=can_fail, finite=finite
             )
             if name in KEEPS_SHAPE and len(tensors) == 1:
                 finds = Hazard(code, self.code(node), f"`{self._short(node)}` has its dimension")
@@ -686,12 +712,30 @@ class Describer:
                 )
             if operator.reduces and alone:
                 result = replace(result, shape=frozenset(), layout=(), hazards=tensors[0].hazards)
+            if not can_fail and dtype is None and _is_float(arguments[0]):
+                result = replace(result, dtype=DEFAULT)
+            if name in NAMED_CASTS and len(tensors) == 1:
+                (first,) = tensors
+                result = replace(
+                    result, shape=first.shape, layout=first.layout, hazards=first.hazards
+                )
+            if self._has_rank_0(node):
+                result = replace(result, shape=frozenset(), layout=())
         if operator.is_bool or name in NO_GRADIENT or _is_whole(result.dtype):
             result = replace(result, sources=frozenset(), finite=True)
         return result
 
-    def _cast(self, node: cst.Call, name: str, operator: Operator) -> DType | None:
+    def _has_rank_0(self, node: cst.BaseExpression) -> bool:
+        value = self.test.value_of(node)
+        return isinstance(value, Tensor) and value.rank == 0 and not value.maybe
+
+    def _cast(self, node: cst.Call, name: str, operator: Operator, at: cst.CSTNode) -> DType | None:
         """The dtype that a call asks for, or that it is named after; None: it keeps that."""
+        like = next((each.value for each in node.args if _keyword(each) == "dtype"), None)
+        match like:
+            case cst.Attribute(value=tensor, attr=cst.Name(value="dtype")):
+                if isinstance(self.test.value_of(tensor), Tensor):
+                    return self._dtype_of(tensor, at)
         wanted = [
             value.name.removeprefix("torch.")
             for each in node.args
@@ -707,6 +751,10 @@ class Describer:
         if wanted or given or name in CASTS:
             return DType(frozenset({f"{self._short(node)}"}))
         return None
+
+    def _dtype_of(self, node: cst.BaseExpression, at: cst.CSTNode) -> DType | None:
+        found = self.describe(node, at)
+        return found.dtype if isinstance(found, Profile) else None
 
     def _has_no_options(self, node: cst.Call) -> bool:
         """A reduction of everything: no dimension, no flag."""
@@ -785,6 +833,28 @@ class Describer:
         return operator is not None and operator.dtype == "same" and "dtype" not in named
 
 
+INDICES = frozenset({"argmax", "argmin", "argsort"})
+WITH_INDICES = frozenset({"kthvalue", "max", "median", "min", "mode", "sort", "topk"})
+
+
+def _searched_by(index: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`x` of `x.argsort()` and of `x.topk(3)[1]`, the indices of some of its elements."""
+    names, call = INDICES, index
+    match index:
+        case cst.Subscript(
+            value=call, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="1")))]
+        ):
+            names = WITH_INDICES
+    match call:
+        case cst.Call(func=cst.Attribute(value=searched, attr=cst.Name(value=name))):
+            return searched if name in names else None
+    return None
+
+
+def _is_float(described: Described) -> bool:
+    return isinstance(described, Number) and described.kind == FLOATING
+
+
 def _is_divisor(described: Described) -> bool:
     """A number whose reciprocal is finite in every dtype."""
     return isinstance(described, Number) and described.is_within(MIN_DIVISOR, math.inf)
@@ -855,7 +925,12 @@ def agree(profiles: Sequence[Profile], evidence: Evidence = NO_EVIDENCE) -> Agre
     for profile in profiles:
         hazards = profile.hazards - common
         conditions.update(dict.fromkeys(conditions_for(hazards, evidence)))
-    return Agreement(tuple(conditions), all(each.finite for each in profiles))
+    return Agreement(tuple(conditions), _are_finite(profiles))
+
+
+def _are_finite(profiles: Sequence[Profile]) -> bool:
+    """Where one arm has no gradient none may have one, or it would begin to require it."""
+    return all(each.finite for each in profiles) or not all(each.sources for each in profiles)
 
 
 def _same_sources(a: Profile, b: Profile) -> Iterable[str]:
@@ -877,7 +952,7 @@ def _same_sources(a: Profile, b: Profile) -> Iterable[str]:
 def _same_shape(a: Profile, b: Profile) -> Iterable[str]:
     if a.shape == b.shape:
         return
-    if not a.shape or not b.shape:
+    if any("@" not in leaf for leaf in a.shape ^ b.shape) and not (a.shape and b.shape):
         raise Withheld("the arms have different shapes")
     yield "both arms have one shape"
 
@@ -891,7 +966,8 @@ def _same_dtype(a: Profile, b: Profile, floating: frozenset[str]) -> Iterable[st
     if resolved(a.dtype, leaves) == resolved(b.dtype, leaves):
         yield f"`{_name_of(leaves)}` {'is' if len(leaves) == 1 else 'are'} floating"
         return
-    if any(_is_known(each.dtype) for each in (a, b)):
+    is_known = any(_is_known(each.dtype) for each in (a, b))
+    if is_known and not (a.is_floating and b.is_floating):
         raise Withheld("the arms have different dtypes")
     yield "both arms have one dtype"
 
@@ -939,12 +1015,22 @@ def proven_by_guard(describer: Describer, guard: cst.BaseExpression) -> frozense
             left=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")),
             comparisons=[cst.ComparisonTarget(operator=operator, comparator=wanted)],
         ):
-            is_set = isinstance(operator, cst.In) and isinstance(wanted, cst.Tuple | cst.List)
-            dtypes = [each.value for each in wanted.elements] if is_set else [wanted]
-            is_any = is_set or isinstance(operator, cst.Equal | cst.Is)
-            if is_any and all(_is_floating_dtype(describer, each) for each in dtypes):
+            dtypes = _dtypes_of(operator, wanted)
+            if dtypes and all(_is_floating_dtype(describer, each) for each in dtypes):
                 return _only_leaf(describer, tensor)
     return frozenset()
+
+
+def _dtypes_of(
+    operator: cst.BaseCompOp, wanted: cst.BaseExpression
+) -> Sequence[cst.BaseExpression]:
+    """What is compared with `== wanted` or `in (…)`."""
+    match operator, wanted:
+        case cst.In(), cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return [each.value for each in elements]
+        case ((cst.Equal() | cst.Is()), _):
+            return [wanted]
+    return []
 
 
 def _is_floating_dtype(describer: Describer, node: cst.BaseExpression) -> bool:

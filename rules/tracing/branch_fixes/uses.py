@@ -1,6 +1,7 @@
 """How a value is used: whether anything could tell a tensor from a copy of it."""
 
 import enum
+import itertools
 from collections.abc import Iterator
 
 import libcst as cst
@@ -8,7 +9,7 @@ import libcst as cst
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tables import Operator, Returns
-from jitlint.analysis.tree import nodes_in, parents_of
+from jitlint.analysis.tree import ancestors_of, nodes_in, parents_of
 from jitlint.analysis.values import External, ExternalInstance, ExternalMethod, Tensor
 
 from .operators import PURE_LAYERS
@@ -45,20 +46,51 @@ def uses_of_name(describer: Describer, name: str, *without: cst.CSTNode) -> set[
     }
 
 
+def uses_behind(describer: Describer, name: str, node: cst.CSTNode) -> set[Use]:
+    """The uses of the value that a statement gives to a variable: those before it are of
+    another value, unless the code comes round again."""
+    function = scope.function_of(node, describer.module) or describer.module
+    around = ancestors_of(node, describer.module)
+    within = itertools.takewhile(lambda each: each is not function, around)
+    if any(isinstance(each, cst.For | cst.While) for each in within):
+        return uses_of_name(describer, name, node)
+    return _uses_from(describer, name, node)
+
+
 def uses_between(describer: Describer, name: str, before: cst.CSTNode) -> set[Use]:
     """The uses of the value that a variable has at `before`, until there."""
     definition = scope.definition_of(name, before, describer.module)
-    function = scope.function_of(before, describer.module) or describer.module
-    order = {id(node): number for number, node in enumerate(nodes_in(function))}
-    start, end = order.get(id(definition.place), len(order)), order[id(before)]
-    if definition.value is None or start > end:
+    if definition.value is None:
         return {Use.KEPT}
-    inside = {id(node) for node in scope.reads(definition.place)}
-    return {
-        use_of(describer, node, definition.place, before)
-        for node in scope.reads(function)
-        if node.value == name and id(node) not in inside and start < order[id(node)] < end
+    return _uses_from(describer, name, definition.place, before)
+
+
+def _uses_from(
+    describer: Describer, name: str, start: cst.CSTNode, end: cst.CSTNode | None = None
+) -> set[Use]:
+    """The uses of a variable behind one statement and before another, and in code that runs
+    at any time."""
+    function = scope.function_of(start, describer.module) or describer.module
+    known = [start] if end is None else [start, end]
+    order = {id(each): number for number, each in enumerate(nodes_in(function))}
+    first, last = order[id(start)], len(order) if end is None else order[id(end)]
+    inside = {id(read) for each in known for read in scope.reads(each)}
+    nested = {
+        id(read)
+        for each in nodes_in(function)
+        if isinstance(each, RUN_LATER) and each is not function
+        for read in scope.reads(each)
     }
+    return {
+        use_of(describer, read, *known)
+        for read in scope.reads(function)
+        if read.value == name
+        and id(read) not in inside
+        and (first < order[id(read)] < last or id(read) in nested)
+    }
+
+
+RUN_LATER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp)
 
 
 def use_of(describer: Describer, node: cst.BaseExpression, *without: cst.CSTNode) -> Use:
@@ -82,7 +114,7 @@ def use_of(describer: Describer, node: cst.BaseExpression, *without: cst.CSTNode
         case cst.Element() if (taker := _call_with(describer, parent)) is not None:
             return _use_of_argument(describer, taker, *without)
         case cst.Return() | cst.Element() | cst.Tuple():
-            return Use.RETURNED if _is_returned(describer, parent) else Use.KEPT
+            return Use.RETURNED if _is_returned(describer, parent, *without) else Use.KEPT
         case cst.Attribute():
             return _use_of_attribute(describer, parent, *without)
         case cst.Arg():
@@ -109,11 +141,40 @@ def _name(node: cst.BaseExpression) -> str:
     return node.value if isinstance(node, cst.Name) else ""
 
 
-def _is_returned(describer: Describer, node: cst.CSTNode) -> bool:
+def _is_returned(describer: Describer, node: cst.CSTNode, *without: cst.CSTNode) -> bool:
+    """Whether a tuple is returned, if need be as part of a longer one."""
     parents = parents_of(describer.module)
-    while isinstance(node, cst.Element | cst.Tuple):
+    while isinstance(node, cst.Element | cst.Tuple) or _is_longer_tuple(node):
         node = parents[node]
-    return isinstance(node, cst.Return)
+    match node:
+        case cst.Return():
+            return True
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            return node in without or _are_returned(describer, name, node, *without)
+        case cst.AugAssign(target=cst.Name(value=name), operator=cst.AddAssign()):
+            return node in without or _are_returned(describer, name, node, *without)
+    return False
+
+
+def _are_returned(describer: Describer, name: str, *without: cst.CSTNode) -> bool:
+    """Whether all reads of a tuple make one that is returned."""
+    function = scope.function_of(without[0], describer.module) or describer.module
+    inside = {id(node) for each in without for node in scope.reads(each)}
+    parents = parents_of(describer.module)
+    return all(
+        _is_returned(describer, parents[node], *without)
+        for node in scope.reads(function)
+        if node.value == name and id(node) not in inside
+    )
+
+
+def _is_longer_tuple(node: cst.CSTNode) -> bool:
+    """`outputs + (x,)`"""
+    return (
+        isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, cst.Add)
+        and (isinstance(node.left, cst.Tuple) or isinstance(node.right, cst.Tuple))
+    )
 
 
 def _call_with(describer: Describer, element: cst.Element) -> cst.Call | None:

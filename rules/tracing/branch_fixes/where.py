@@ -49,12 +49,14 @@ from .profile import (
     proven_by,
     proven_by_guard,
 )
+from .pure import ahead
 from .uses import (
     VALUES,
     Use,
     arithmetic_partner,
     arithmetic_partners,
     use_of,
+    uses_behind,
     uses_between,
     uses_of_name,
 )
@@ -64,7 +66,9 @@ ONE_COMPUTED = "no arm fails and no gradient is differentiated again"
 """What `torch.cond` does not keep: errors become those of the compiler, which it also runs
 in eager code, and its gradient has no gradient (measured with torch 2.13)."""
 
+NO_FAILURE = "nothing fails behind the early return"
 N = TypeVar("N", bound=cst.CSTNode)
+
 Guarded = tuple[cst.BaseExpression | None, Branch]
 
 
@@ -127,7 +131,12 @@ def _read(describer: Describer, owner: cst.CSTNode) -> Guarded:
             return _without_guard(describer, read_conditional(head, module))  # type: ignore[arg-type]
         case cst.If():
             head = _head(describer, owner)
-            return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+            try:
+                return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+            except Withheld:
+                if head is owner:
+                    raise
+                return _without_guard(describer, read_if(owner, module))
     raise NotMine
 
 
@@ -222,7 +231,9 @@ class Selection:
 
     @cached_property
     def describer(self) -> Describer:
-        return Describer(self.test, self.branch.statement, self.branch.between)
+        between = self.branch.between
+        test = ahead(self.test, between) if between else self.test
+        return Describer(test, self.branch.statement, between)
 
     def describe(self, node: cst.BaseExpression, arm: int) -> Described:
         """An expression of an arm; the last one may stand behind other statements."""
@@ -279,11 +290,20 @@ class Selection:
             raise Withheld(f"`{name}` gets another value behind the early return")
         for statement in between:
             assign = cst.ensure_type(statement.body[0], cst.Assign)
-            described = self.describer.describe(assign.value, statement)
-            found = conditions_for(described.hazards, self.evidence)
-            self.conditions.update(dict.fromkeys(found))
+            self._check_failures(self.describer.describe(assign.value, statement))
         for case in self.branch.cases:
             hazards_in(self.describer, case.test)
+
+    def _check_failures(self, described: Described) -> frozenset[Hazard]:
+        """That the tail of an early return never fails is a condition."""
+        left = self.evidence.left_of(described.hazards)
+        self.conditions.update({each.condition or NO_FAILURE: None for each in left})
+        return left
+
+    def _without_failures(self, last: Profile) -> Profile:
+        if self.branch.end is None and not self.branch.inlined:
+            return last
+        return replace(last, hazards=last.hazards - self._check_failures(last))
 
     def _check_dropped(self, arm: Arm) -> None:
         """What nothing uses is gone: it must have had no effect, and fail no sooner."""
@@ -338,7 +358,8 @@ class Selection:
         profiles = [each for each in described if isinstance(each, Profile)]
         for node, profile in zip(nodes, profiles, strict=True):
             self._check_alias(target, node, profile)
-        agreement = agree(profiles, self.evidence)
+        *arms, last = profiles
+        agreement = agree([*arms, self._without_failures(last)], self.evidence)
         if all(use is Use.FUNCTIONAL for use in self._uses(target)):
             kept = tuple(each for each in agreement.conditions if "contiguous" not in each)
             return Agreement(kept, agreement.finite)
@@ -381,7 +402,7 @@ class Selection:
     def _uses(self, target: str) -> set[Use]:
         match self.branch.form:
             case Form.ASSIGN:
-                return uses_of_name(self.describer, target, self.branch.node)
+                return uses_behind(self.describer, target, self.branch.node)
             case Form.EXPRESSION:
                 assert isinstance(self.branch.node, cst.BaseExpression)
                 return {use_of(self.describer, self.branch.node)}
@@ -418,7 +439,7 @@ class Selection:
         if self.branch.end is not None:
             own.append(self.branch.end)
         for name in profile.alias:
-            if self.branch.form is Form.ASSIGN and name == target:
+            if self.branch.form is Form.ASSIGN and name == target and Use.KEPT not in uses:
                 if not uses_between(self.describer, name, self.branch.node) <= VALUES:
                     return False
                 continue
@@ -454,7 +475,8 @@ class Selection:
         if self.branch.statement is not node:
             return {node: cst.Else(cst.IndentedBlock(statements))}
         if self.branch.end is None:
-            return {node: cst.FlattenSentinel(statements)}
+            found: dict[cst.CSTNode, Replacement] = {node: cst.FlattenSentinel(statements)}
+            return found | dict.fromkeys(self.branch.inlined, cst.RemoveFromParent())
         if self.branch.between:
             return {
                 node: cst.RemoveFromParent(),
@@ -657,7 +679,7 @@ class _Named(cst.CSTTransformer):
         self._known = tuple(reversed(self._named[:count]))
         new = node.visit(self)
         assert isinstance(new, type(node) | cst.Name)
-        return new  # type: ignore[return-value]
+        return new
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if not isinstance(node, cst.BaseExpression):

@@ -10,14 +10,24 @@ from libcst.helpers import get_full_name_for_node
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tree import ancestors_of, contains, definitions_of, nodes_in, parents_of
-from jitlint.analysis.values import External, Framework, Source, Static, Tensor, Unknown, Value
+from jitlint.analysis.values import (
+    UNKNOWN,
+    External,
+    Framework,
+    Source,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+    join_all,
+)
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
 from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, check_number, in_schema, is_schema_type
+from .operator import Operator, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
@@ -219,7 +229,7 @@ class Arguments:
         tree, function = self.seen.module.tree, self.place.function
         if isinstance(node, cst.Name):
             defined = scope.definition_of(node.value, self.place.node, tree).value
-            return defined is not None and self._is_setting(defined)
+            return not isinstance(defined, cst.Name | None) and self._is_setting(defined)
         owners = {each.name.value for each in function.params.params[:1]}
         is_method = self.seen.function is not None and self.seen.function.cls is not None
         calls = [each.func for each in nodes_in(node) if isinstance(each, cst.Call)]
@@ -267,13 +277,13 @@ class Arguments:
         self._add(node, wanted, self._annotation(node))
 
     def _annotation(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        value = self.seen.value_of(node)
+        value = self._evidence(node)
         declared = self._declared(node)
-        if declared is not None and isinstance(node, cst.Name):
-            check_number(node, declared, self.seen)
         if isinstance(value, Tensor) and not value.maybe and value.framework is Framework.TORCH:
             return scope.Spelling(self.seen.module).of("Tensor")
-        if isinstance(value, Static):
+        if isinstance(value, Static) and (
+            declared is None or "float" not in scope.names_read(declared)
+        ):
             kind = "int" if value.source is Source.SHAPE else TYPES.get(type(value.const))
             if kind is not None:
                 return cst.Name(kind)
@@ -283,6 +293,22 @@ class Arguments:
                 return declared
         code = self.seen.module.tree.code_for_node(node)
         raise Withheld(f"the type of `{code}` is not known, which an operator has to declare")
+
+    def _evidence(self, node: cst.BaseExpression) -> Value:
+        """What the node is in all calls; of a name that is asked for, in those that tell.
+
+        The break is there because the calls that tell are right.
+        """
+        value = self.seen.value_of(node)
+        if not isinstance(node, cst.Name) or node.value not in scope.names_read(self.seen.node):
+            return value
+        values = (moment.evaluate(node) for moment in self.seen.moments)
+        told = join_all(each for each in values if each != UNKNOWN)
+        is_size = isinstance(told, Static) and told.source is Source.SHAPE
+        if told == value or not (isinstance(told, Tensor) or is_size):
+            return value
+        self.conditions[f"`{node.value}` is a {'size' if is_size else 'tensor'}"] = None
+        return told
 
     def _declared(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """The annotation of a parameter that keeps its value."""

@@ -11,7 +11,7 @@ from jitlint.rule import Context
 
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, check_number, in_schema, is_schema_type
+from .operator import Operator, in_schema, is_schema_type
 
 
 def function_as_operator(seen: Observation, ctx: Context) -> Fix:
@@ -75,7 +75,6 @@ def _typed(param: cst.Param, seen: Observation) -> cst.Param:
     annotation = in_schema(param.annotation.annotation, seen)
     if not is_schema_type(annotation, seen):
         raise Withheld(f"the type of `{name}` is none that a schema knows")
-    check_number(param.name, annotation, seen)
     return param.with_changes(annotation=param.annotation.with_changes(annotation=annotation))
 
 
