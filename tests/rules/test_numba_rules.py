@@ -86,6 +86,10 @@ ARGUMENTS = {
         "    for row, _ in DataLoader(TensorDataset(x, y), batch_size=2):\n        total(row)",
         "total(row.numpy())",
     ),
+    "a weight of a state": (
+        "def f():\n    total(torch.nn.Linear(3, 1).state_dict()['bias'])",
+        "total(torch.nn.Linear(3, 1).state_dict()['bias'].cpu().numpy())",
+    ),
     "a list": (
         "def f(xs: list[torch.Tensor]):\n    total(xs)",
         "total([each.cpu().numpy() for each in xs])",

@@ -154,6 +154,14 @@ PINS = {
     "a function of a Lambda layer": """
         scaled = keras.layers.Lambda(lambda v: v / v.shape[0])  # pin
     """,
+    "a size that keras.Input leaves open": """
+        class Positions(keras.layers.Layer):
+            def call(self, x):
+                steps = tf.range(x.shape[1], dtype=tf.float32)  # pin
+                return x + tf.reshape(steps, [1, -1, 1])
+
+        Positions()(keras.Input((None, 4)))
+    """,
     "a loss": """
         def mean_error(truth, guess):
             return tf.reduce_sum(truth - guess) / truth.shape[0]  # pin
@@ -259,6 +267,26 @@ SILENT = {
             y = tf.numpy_function(np.sin, [x], tf.float32)
             y.set_shape(x.shape)
             return dense(y)
+    """,
+    "a size that keras.Input gives": """
+        class Positions(keras.layers.Layer):
+            def call(self, x):
+                steps = tf.range(x.shape[1], dtype=tf.float32)
+                return x + tf.reshape(steps, [1, -1, 1])
+
+        Positions()(keras.Input((8, 4)))
+    """,
+    "None where None is taken": """
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+        def f(lengths):
+            return tf.sequence_mask(lengths, lengths.shape[0])
+    """,
+    "batches that a model predicts": """
+        def read(row):
+            return tf.py_function(np.sin, [row], tf.float32)
+
+        data = tf.data.Dataset.from_tensor_slices(np.ones((2, 4), np.float32)).map(read)
+        keras.Sequential([dense]).predict(data.batch(2))
     """,
     "a loop over the kernel's result": """
         @tf.function
