@@ -52,16 +52,13 @@ KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
 
 
 def _classes_of(frame: Frame, model: Value) -> Iterable[ClassInfo]:
-    """The class of a Keras model, and those of the layers that it holds."""
-    match model:
-        case Instance(cls) if frame.machine.is_keras(cls):
-            yield cls
-            for held in frame.machine.attributes(cls).values():
-                if held != model:
-                    yield from _classes_of(frame, held)
-        case ExternalInstance(children=children):
-            for child in children:
-                yield from _classes_of(frame, child)
+    """The class of a Keras model, and those of the layers that it holds. A Sequential and a
+    functional model call theirs on symbols all the same (measured)."""
+    if isinstance(model, Instance) and frame.machine.is_keras(model.cls):
+        yield model.cls
+        for held in frame.machine.attributes(model.cls).values():
+            if held != model:
+                yield from _classes_of(frame, held)
 
 
 def compiled(frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression) -> Value:
