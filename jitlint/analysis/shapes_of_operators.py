@@ -207,7 +207,10 @@ def _unstack(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpr
     return Sequence(replace(GRAPH_TENSOR, shape=None))
 
 
-@handles("keras.Input")
+@handles(
+    *("keras.Input", "keras.layers.Input"),
+    *("tensorflow.keras.Input", "tensorflow.keras.layers.Input"),
+)
 def _input(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
     """The batch is not part of the shape that is given."""
     whole = shapes.shape_of(arguments.keywords.get("batch_shape"))
