@@ -147,13 +147,16 @@ def _recounted(dataset: Dataset, name: str, arguments: "Arguments") -> Dataset:
     if name != "take" or count is None:
         return replace(dataset, rows=None)
     rows = count if dataset.is_endless or count < (dataset.rows or 0) else None
-    return Dataset(_whole(dataset.element) if dataset.is_endless else dataset.element, rows)
+    return Dataset(whole(dataset.element) if dataset.is_endless else dataset.element, rows)
 
 
-def _whole(element: Value) -> Value:
+def whole(element: Value) -> Value:
+    """A batch that is not the last one."""
     match element:
         case Tuple(items):
-            return Tuple(tuple(map(_whole, items)))
+            return Tuple(tuple(map(whole, items)))
+        case Tensor(shape=Shape(lost=Loss(operator=operator))) if operator == LOADER:
+            return replace(element, shape=None)
         case Tensor(shape=Shape() as shape):
             return replace(element, shape=replace(shape, ragged=None))
         case Batch():
