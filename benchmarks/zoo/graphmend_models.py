@@ -24,9 +24,14 @@ def of(
     inputs: Callable[[], Inputs],
     configuration: Callable[[], Any],
     dtype: torch.dtype = torch.float32,
+    edges: tuple[Callable[[], Inputs], ...] = (),
 ) -> Model:
     """The class of transformers with that name."""
-    return Model(lambda: getattr(transformers, name)(configuration()).to(dtype), inputs)
+
+    def build() -> Any:
+        return getattr(transformers, name)(configuration()).to(dtype)
+
+    return Model(build, inputs, edges=edges)
 
 
 def config(name: str, *settings: dict[str, Any], **others: Any) -> Callable[[], Any]:
@@ -66,11 +71,9 @@ def begun() -> Inputs:
     }
 
 
-def embedded() -> Inputs:
-    return {
-        "inputs_embeds": torch.randn(2, 8, 32, dtype=torch.float16),
-        "decoder_input_ids": ids(6),
-    }
+def embedded(scale: float = 1.0) -> Inputs:
+    embeddings = scale * torch.randn(2, 8, 32, dtype=torch.float16)
+    return {"inputs_embeds": embeddings, "decoder_input_ids": ids(6)}
 
 
 def speech() -> Inputs:
@@ -246,7 +249,13 @@ MODELS = {
     ),
     "clap-htsat-fused": of("ClapModel", sound_and_text, clap),
     "chronos-bolt-small": Model(chronos_bolt, lambda: {"context": torch.randn(2, 64)}),
-    "Florence-2 (its BART)": of(BART, embedded, config("Bart", HALVES), torch.float16),
+    "Florence-2 (its BART)": of(
+        BART,
+        embedded,
+        config("Bart", HALVES),
+        torch.float16,
+        edges=(lambda: embedded(60000.0),),
+    ),
     "moe-minicpm-x4-base (as Mixtral)": of(
         "MixtralForCausalLM", text, config("Mixtral", LAYERS, num_key_value_heads=2)
     ),

@@ -2,7 +2,8 @@
 
 import enum
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from functools import lru_cache
 
 import libcst as cst
 
@@ -72,22 +73,24 @@ def _uses_from(
     at any time."""
     function = scope.function_of(start, describer.module) or describer.module
     known = [start] if end is None else [start, end]
-    order = {id(each): number for number, each in enumerate(nodes_in(function))}
-    first, last = order[id(start)], len(order) if end is None else order[id(end)]
-    inside = {id(read) for each in known for read in scope.reads(each)}
-    nested = {
-        id(read)
-        for each in nodes_in(function)
-        if isinstance(each, RUN_LATER) and each is not function
-        for read in scope.reads(each)
-    }
+    order, later = _order_of(function)
+    first, last = order[start], len(order) if end is None else order[end]
+    inside = {read for each in known for read in scope.reads(each)}
     return {
         use_of(describer, read, *known)
         for read in scope.reads(function)
         if read.value == name
-        and id(read) not in inside
-        and (first < order[id(read)] < last or id(read) in nested)
+        and read not in inside
+        and (first < order[read] < last or read in later)
     }
+
+
+@lru_cache(maxsize=16)
+def _order_of(function: cst.CSTNode) -> tuple[Mapping[cst.CSTNode, int], Set[cst.Name]]:
+    """The nodes of a function in the order of its text, and the reads that run at any time."""
+    order = {each: number for number, each in enumerate(nodes_in(function))}
+    nested = [each for each in order if isinstance(each, RUN_LATER) and each is not function]
+    return order, {read for each in nested for read in scope.reads(each)}
 
 
 RUN_LATER = (cst.FunctionDef, cst.Lambda, cst.GeneratorExp)
