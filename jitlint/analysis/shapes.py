@@ -138,6 +138,16 @@ def part(shape: Shape, start: Value | None, stop: Value | None) -> Value:
     return StaticShape(Shape(shape.dims[first:last]))
 
 
+def first_rows(shape: Shape | None, count: Value) -> Shape | None:
+    """Of `x[:count]`, where both numbers are known."""
+    rows = shape.dims[0] if shape is not None and shape.dims else None
+    if shape is None or not isinstance(rows, int) or not is_constant(count):
+        return None
+    if not isinstance(count.const, int) or count.const < 0:
+        return None
+    return replace(shape, dims=(min(rows, count.const), *shape.dims[1:]))
+
+
 def _bound(value: Value | None, default: int | None) -> int | None:
     if value is None:
         return default

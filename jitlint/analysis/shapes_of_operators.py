@@ -182,7 +182,8 @@ def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExp
         return value
     spelled = shapes.shape_of(arguments.get(2, "shape"))
     dtype = _dtype_named(arguments.get(1, "dtype")) or _dtype_of_value(value)
-    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value), dtype=dtype)
+    given = value.shape if isinstance(value, Tensor) else shapes.shape_of_literal(value)
+    return replace(GRAPH_TENSOR, shape=spelled or given, dtype=dtype)
 
 
 LITERALS: dict[type, str] = {bool: "bool", int: "int32", float: "float32", str: "string"}

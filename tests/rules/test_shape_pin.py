@@ -225,6 +225,19 @@ PINS = {
             for n in (1, 2, 3):
                 f(np.ones((n, 5)))  # pin
     """,
+    "prefixes of three sizes, made a tensor": """
+        rows = np.ones((64, 4), np.float32)
+
+        @tf.function(jit_compile=True)
+        def f(x):
+            return tf.reduce_mean(x, axis=1)
+
+        def serve():
+            for n in (7, 13, 32):
+                f(tf.constant(rows[:n]))  # pin
+            for x in [rows[:4], rows[:9], rows[:16]]:
+                f(x)  # pin
+    """,
     "a sequence that grows": """
         @tf.function
         def score(tokens):
@@ -319,6 +332,17 @@ SILENT = {
         @tf.function(input_signature=OPEN)
         def f(x):
             return tf.reshape(x, [x.shape[0] or tf.shape(x)[0], 5])
+    """,
+    "prefixes of one size": """
+        rows = np.ones((64, 4), np.float32)
+
+        @tf.function(jit_compile=True)
+        def f(x):
+            return tf.reduce_mean(x, axis=1)
+
+        def serve(batches):
+            for x in [rows[:8], rows[:8], rows[:8]]:
+                f(tf.constant(x))
     """,
     "two sizes": """
         @tf.function
