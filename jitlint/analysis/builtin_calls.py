@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from jitlint.analysis import narrowing, shapes
+from jitlint.analysis import datasets, narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply, handles, number_of, observe_order
 from jitlint.analysis.frame import Frame
@@ -271,7 +271,7 @@ def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExp
 
 @handles("builtins.next")
 def _next(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return element_of(arguments.first)
+    return datasets.whole(element_of(arguments.first))
 
 
 @handles("builtins.super")

@@ -9,7 +9,7 @@ import libcst as cst
 from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import KERAS_COMPILE, makers
+from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
@@ -54,7 +54,6 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
-    is_callable,
     is_constant,
     is_none,
     is_other_size,
@@ -204,7 +203,7 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             return apply(frame, value, arguments, node)
         case Choice(options):
             return join_all([apply(frame, option, arguments, node) for option in options])
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
@@ -270,7 +269,7 @@ def _observe_program_call(frame: Frame, program: Exported, arguments: Arguments)
     calls.reached(None, frame.moment())
 
 
-def _unknown_callee(arguments: Arguments) -> Value:
+def unknown_callee(arguments: Arguments) -> Value:
     """A callee that nothing is known of, given a tensor first, returns a tensor."""
     if arguments.positional and is_tensor(arguments.positional[0]):
         return ASSUMED_TENSOR
@@ -285,27 +284,14 @@ def _call_instance(
     frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     method = machine.method(instance.cls, machine.run_by_call(instance.cls))
     if method is not None and machine.is_keras(instance.cls):
-        return _call_keras(frame, instance, method, arguments)
+        return keras_calls.called(frame, instance, method, arguments, node)
     if method is not None:
         return machine.call(frame, Function(method), arguments.after(instance))
     for base in machine.external_bases(instance.cls):
         operator = machine.table_of(base).module(base)
         if operator is not None:
             return operator_result(operator, base, arguments)
-    return _unknown_callee(arguments)
-
-
-def _call_keras(
-    frame: Frame, instance: Instance, method: FunctionInfo, arguments: Arguments
-) -> Value:
-    """In a graph the layer's method is a part of it; in Python it may be part of a model."""
-    machine = frame.machine
-    if frame.region is None or not frame.in_graph:
-        machine.symbolic_calls.setdefault((frame.module, frame.function), []).append(instance)
-        return _unknown_callee(arguments)
-    region = replace(frame.region, kind=machine.kind_inside(instance.cls, frame.region.kind))
-    inside = replace(frame, region=region)
-    return machine.call(inside, Function(method), arguments.after(instance))
+    return unknown_callee(arguments)
 
 
 def _call_module(
@@ -325,7 +311,7 @@ def _call_module(
         shapes_of_operators.check(frame, operator, arguments, node)
         result = operator_result(operator, instance.name, arguments)
         return shapes_of_operators.behind_layer(operator, result, arguments)
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 # -- framework operators -------------------------------------------------------------------
@@ -732,15 +718,15 @@ def call_method(
     frame: Frame, receiver: Value, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
-    if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, receiver, arguments, node)
+    if name in datasets.RUNS and not isinstance(receiver, Static | Tensor):
+        datasets.run_on(frame, receiver, name, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
         case Tensor():
             if name == "set_shape" and receiver.framework is Framework.TENSORFLOW:
                 pinned = shapes.shape_of(arguments.get(0, "shape"))
-                _rebind(frame, node, replace(receiver, shape=pinned))
+                rebind(frame, node, replace(receiver, shape=pinned))
                 return NONE
             if name == "get_shape":
                 return frame.machine.attribute(frame, receiver, "shape")
@@ -773,7 +759,7 @@ def call_method(
             return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 def _tensor_method(
@@ -903,11 +889,11 @@ def _list_method(
     match name:
         case "append" | "add" | "insert" | "appendleft":
             added = arguments.positional[-1] if arguments.positional else UNKNOWN
-            _rebind(frame, node, _grown(receiver, added))
+            rebind(frame, node, _grown(receiver, added))
             return NONE
         case "extend" | "update":
             added = element_of(arguments.positional[0]) if arguments.positional else UNKNOWN
-            _rebind(frame, node, _grown(receiver, added))
+            rebind(frame, node, _grown(receiver, added))
             return NONE
         case "pop" | "popleft":
             return element
@@ -942,7 +928,7 @@ def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
     return Sequence(element_of(Tuple((element_of(receiver), added))))
 
 
-def _rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
+def rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
     """A list that grew is a new value of the variable that holds it."""
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         path = evaluate_target_path(node.func.value)
@@ -977,7 +963,7 @@ def _dict_method(
         case "copy":
             return receiver
         case "update":
-            _rebind(frame, node, Dict(receiver.items, UNKNOWN))
+            rebind(frame, node, Dict(receiver.items, UNKNOWN))
             return NONE
     return UNKNOWN
 
@@ -1010,7 +996,7 @@ def _inherited_method(
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
         case "compile" if machine.is_keras(receiver.cls):
-            return _compiled_by_keras(frame, receiver, arguments, node)
+            return keras_calls.compiled(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
@@ -1022,32 +1008,6 @@ def _inherited_method(
     if name in KEEPS_MODULE:
         return receiver
     return UNKNOWN
-
-
-KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
-"""Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
-
-
-KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
-"""Parameters that take functions, which are traced with the model."""
-
-
-def _compiled_by_keras(
-    frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
-) -> Value:
-    given = {name: arguments.get(position, name) for position, name in KERAS_OPTIONS}
-    options = {name: value for name, value in given.items() if value is not None}
-    if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
-        frame.machine.eager_models.add(model.cls)
-    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
-        _rebind(frame, node, replace(model, is_fused=True))
-    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
-        frame.machine.fused_models.add(model.cls)
-    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
-    for target in (model, *filter(is_callable, leaves_of(functions))):
-        maker = makers()[KERAS_COMPILE]
-        frame.machine.make_region(frame, maker, Arguments([target], options), node)
-    return NONE
 
 
 def _observe_method(
@@ -1082,15 +1042,15 @@ def _module_method(
     classes += ["torch.nn.Module"] if frame.machine.torch.module(receiver.name) else []
     method = _observe_method(frame, classes, receiver, name, arguments, node)
     if frame.machine.torch.hooked(name) is not None and len(classes) > 1:
-        _rebind(frame, node, replace(receiver, hook=name))
+        rebind(frame, node, replace(receiver, hook=name))
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
         case "compile" if receiver.name in KERAS_MODELS:
-            return _compiled_by_keras(frame, receiver, arguments, node)
+            return keras_calls.compiled(frame, receiver, arguments, node)
         case "append" | "add":
             children = (*receiver.children, *_children(arguments))
-            _rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
+            rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)
@@ -1098,8 +1058,10 @@ def _module_method(
             return Sequence(Tuple((STATIC, join_all(receiver.children))))
         case "children":
             return Tuple(receiver.children)
-        case "parameters":
-            return Sequence(Tensor(grad=True))
+        case "parameters" | "buffers":
+            return Sequence(Tensor(grad=name == "parameters"))
+        case "state_dict":
+            return Dict(default=Tensor(grad=False))
     if name in KEEPS_MODULE:
         return receiver
     if method is not None and method.instance is not None:
@@ -1117,7 +1079,7 @@ def _unknown_method(
     if table.is_tensor_only(name):
         tensor = ASSUMED_TENSOR if name in ARRAY_METHODS else TENSOR
         return _tensor_method(frame, tensor, name, arguments, node)
-    return _unknown_callee(arguments)
+    return unknown_callee(arguments)
 
 
 ARRAY_METHODS = frozenset(
@@ -1147,18 +1109,11 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-@handles("keras.layers.Lambda")
-def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    function = arguments.get(0, "function")
-    if function is not None and is_callable(function):
-        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
-    return ExternalInstance(name)
-
-
 # The handlers of these modules call what stands above.
 from jitlint.analysis import (  # noqa: E402
     builtin_calls,  # noqa: F401
     datasets,
+    keras_calls,
     shapes_of_operators,
     torch_calls,  # noqa: F401
 )

@@ -44,15 +44,19 @@ BATCH = "batch"
 LOADER = "torch.utils.data.DataLoader"
 
 
-TRAINS = frozenset({"fit", "evaluate", "predict"})
+RUNS = frozenset({"fit", "evaluate", "predict"})
 """Methods of a Keras model, which traces its step with the shapes of the dataset."""
 
 
-def trained_on(frame: Frame, model: Value, arguments: "Arguments", node: cst.CSTNode) -> None:
+def run_on(
+    frame: Frame, model: Value, method: str, arguments: "Arguments", node: cst.CSTNode
+) -> None:
     """A model is given a dataset: it needs to know at least the rank of its elements, and
     XLA compiles it for each of their shapes."""
     if _is_fused(frame, model):
         passed_to_static(frame, [element_of(value) for value in arguments.all()], node)
+    if method == "predict":
+        return  # builds the model with the first batch (measured)
     for value in arguments.all():
         if not isinstance(value, Dataset):
             continue
@@ -143,13 +147,16 @@ def _recounted(dataset: Dataset, name: str, arguments: "Arguments") -> Dataset:
     if name != "take" or count is None:
         return replace(dataset, rows=None)
     rows = count if dataset.is_endless or count < (dataset.rows or 0) else None
-    return Dataset(_whole(dataset.element) if dataset.is_endless else dataset.element, rows)
+    return Dataset(whole(dataset.element) if dataset.is_endless else dataset.element, rows)
 
 
-def _whole(element: Value) -> Value:
+def whole(element: Value) -> Value:
+    """A batch that is not the last one."""
     match element:
         case Tuple(items):
-            return Tuple(tuple(map(_whole, items)))
+            return Tuple(tuple(map(whole, items)))
+        case Tensor(shape=Shape(lost=Loss(operator=operator))) if operator == LOADER:
+            return replace(element, shape=None)
         case Tensor(shape=Shape() as shape):
             return replace(element, shape=replace(shape, ragged=None))
         case Batch():

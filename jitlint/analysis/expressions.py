@@ -662,6 +662,8 @@ def _item_shape(
         upper = evaluate(frame, bounds.upper)
         if isinstance(upper, Static) and upper.varies:
             return Shape((Size.VARIES,), more=True)
+        if frame.region is None and len(node.slice) == 1:
+            return shapes.first_rows(tensor.shape, upper)
     lost = tensor.shape is not None and tensor.shape.lost is not None
     return tensor.shape if lost else None
 

@@ -181,10 +181,22 @@ def _measured(tf: Any, function: Callable[..., Any]) -> dict[str, Any] | None:
             result = _called(tf, function, required, sample[0], dtype)
             if not isinstance(result, Exception):
                 entry = _entry(tf, function, required, sample, dtype, result)
+                entry |= _takes_none(function)
                 if "one_argument" in entry:
                     return entry  # more arguments make another function of it
                 return entry | _dtype_of(tf, function, required, sample[0])
     return None
+
+
+def _takes_none(function: Callable[..., Any]) -> dict[str, Any]:
+    """Parameters whose default is None, so that they take it, by their positions."""
+    parameters = inspect.signature(function).parameters
+    found = {
+        name: position
+        for position, (name, each) in enumerate(parameters.items())
+        if each.default is None and name not in ("name", "dtype")
+    }
+    return {"takes_none": found} if found else {}
 
 
 def _dtype_of(

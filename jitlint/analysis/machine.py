@@ -849,6 +849,21 @@ class Machine:
             )
             self.requests.append(request)
 
+    def request_symbolic(
+        self,
+        frame: Frame,
+        instance: Instance,
+        method: FunctionInfo,
+        arguments: Arguments,
+        node: cst.CSTNode,
+    ) -> None:
+        """A layer is called on symbols, of the shapes that `keras.Input` gave them."""
+        target = BoundMethod(instance, Function(method))
+        examples = tuple_of(arguments.positional)
+        place = (frame.module, frame.function, node)
+        if not frame.silent:
+            self.requests.append(RegionRequest(RegionKind.KERAS, target, examples, False, *place))
+
     def _note_graph(self, maker: Maker, target: Value, arguments: Arguments) -> None:
         """Remember with which options `tf.function` took a function over."""
         function = target.function if isinstance(target, BoundMethod) else target

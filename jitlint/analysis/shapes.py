@@ -92,6 +92,12 @@ def _loss(value: Value, depth: int = 0) -> Loss | None:
     return None
 
 
+def is_symbolic(value: Value) -> bool:
+    """What `keras.Input` makes, known as such by its open batch."""
+    shape = value.shape if isinstance(value, Tensor) else None
+    return shape is not None and shape.is_open and shape.lost is None and shape.ragged is None
+
+
 def holds_open(value: Value, depth: int = 0) -> bool:
     """Whether a value is, or holds, a size that is None in the graph."""
     if is_open(value):
@@ -130,6 +136,16 @@ def part(shape: Shape, start: Value | None, stop: Value | None) -> Value:
         is_open_ended = last is None or last < 0 or last > len(shape.dims)
         return StaticShape(Shape(kept, more=is_open_ended)) if kept else Sequence(SHAPE)
     return StaticShape(Shape(shape.dims[first:last]))
+
+
+def first_rows(shape: Shape | None, count: Value) -> Shape | None:
+    """Of `x[:count]`, where both numbers are known."""
+    rows = shape.dims[0] if shape is not None and shape.dims else None
+    if shape is None or not isinstance(rows, int) or not is_constant(count):
+        return None
+    if not isinstance(count.const, int) or count.const < 0:
+        return None
+    return replace(shape, dims=(min(rows, count.const), *shape.dims[1:]))
 
 
 def _bound(value: Value | None, default: int | None) -> int | None:

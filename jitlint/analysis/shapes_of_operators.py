@@ -1,6 +1,7 @@
 """What TensorFlow's functions and layers do to static shapes, by their table rows."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,17 @@ def check(frame: Frame, operator: Operator, arguments: "Arguments", node: cst.CS
         frame.observe_size_use(node)
     takes_sizes = operator.returns in (Returns.TENSOR, Returns.TENSORS)
     if takes_sizes and not operator.partial_shape:
-        shapes.used(frame, node, *arguments.all())
+        shapes.used(frame, node, *_needed(operator, arguments))
+
+
+def _needed(operator: Operator, arguments: "Arguments") -> Iterator[Value]:
+    """The arguments that may not be None; a list that holds it is no None."""
+    for position, value in enumerate(arguments.positional):
+        if not (position in operator.takes_none.values() and shapes.is_open(value)):
+            yield value
+    for name, value in arguments.keywords.items():
+        if not (name in operator.takes_none and shapes.is_open(value)):
+            yield value
 
 
 PYTHON = frozenset({"tensorflow.numpy_function", "tensorflow.py_function"})
@@ -171,7 +182,8 @@ def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExp
         return value
     spelled = shapes.shape_of(arguments.get(2, "shape"))
     dtype = _dtype_named(arguments.get(1, "dtype")) or _dtype_of_value(value)
-    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value), dtype=dtype)
+    given = value.shape if isinstance(value, Tensor) else shapes.shape_of_literal(value)
+    return replace(GRAPH_TENSOR, shape=spelled or given, dtype=dtype)
 
 
 LITERALS: dict[type, str] = {bool: "bool", int: "int32", float: "float32", str: "string"}
@@ -196,12 +208,27 @@ def _unstack(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpr
     return Sequence(replace(GRAPH_TENSOR, shape=None))
 
 
-@handles("tensorflow.TensorSpec", "keras.Input")
+@handles(
+    *("keras.Input", "keras.layers.Input"),
+    *("tensorflow.keras.Input", "tensorflow.keras.layers.Input"),
+)
+def _input(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    """The batch is not part of the shape that is given."""
+    whole = shapes.shape_of(arguments.keywords.get("batch_shape"))
+    shape = shapes.shape_of(arguments.get(0, "shape"))
+    if whole is None and shape is not None:
+        batch = arguments.get(1, "batch_size") or NONE
+        whole = replace(shape, dims=(shapes.size_of(batch), *shape.dims))
+    dtype = _dtype_named(arguments.get(2, "dtype"))
+    return replace(GRAPH_TENSOR, shape=whole, dtype=dtype)
+
+
+@handles("tensorflow.TensorSpec")
 def _spec(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
     """A spec stands for the tensor that it describes; of the shape None, any rank fits."""
     given = arguments.get(0, "shape")
     shape = shapes.shape_of(given)
-    if name == "tensorflow.TensorSpec" and given == NONE and isinstance(node, cst.Call):
+    if given == NONE and isinstance(node, cst.Call):
         shape = Shape(lost=Loss(node, name, frame.module, frame.function, is_declared=True))
     dtype = _dtype_named(arguments.get(1, "dtype"))
     return replace(GRAPH_TENSOR, shape=shape, dtype=dtype)

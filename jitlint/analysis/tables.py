@@ -55,7 +55,8 @@ class Operator:
     `loses_shape`: the static shape of the result is not known in a graph; `keeps_loss`: nor
     is it behind an input of unknown rank; `needs_rank`: which it refuses, or (`needs_last`)
     one whose last dimension is None. `shape_argument` is the position of a parameter that
-    spells the result's shape; `partial_shape`: None is accepted in it.
+    spells the result's shape; `partial_shape`: None is accepted in it. `takes_none` are the
+    parameters that may be None, and their positions.
     `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
     reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
     `with_tensor_inside`: or a list of tensors, `with_tensor_held`: or an object that has some;
@@ -98,6 +99,7 @@ class Operator:
     needs_rank: bool = False
     needs_last: bool = False
     partial_shape: bool = False
+    takes_none: Mapping[str, int] = field(default_factory=dict)
     shape_argument: int | None = None
     reads: str | None = None
     breaks: str | None = None

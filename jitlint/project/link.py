@@ -95,8 +95,12 @@ def creates_regions(module: Module) -> bool:
 
 COMPILABLE = ("torch.nn", "keras.", "tensorflow.keras.")
 """Packages with classes whose objects have a method `compile`."""
-PIPELINES = ("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda")
-"""Functions that these are given run in a graph."""
+PIPELINES = (
+    *("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda"),
+    *("keras.Input", "keras.layers.Input", "tensorflow.keras.Input"),
+    "tensorflow.keras.layers.Input",
+)
+"""What these are given runs in a graph, and layers that are called on what they make."""
 
 
 def own_entries(machine: Machine, modules: Iterable[Module], crashes: Crashes) -> list[Entry]:

@@ -19,7 +19,7 @@ import numpy as np
 from jitlint.region import RegionKind
 from jitlint.time_limit import TookTooLongError, time_limit
 from jitlint.verify.array_module import Entry, Given, Module, Origin, Origins, loaded
-from jitlint.verify.aspects import Aspect, Failure
+from jitlint.verify.aspects import Aspect, Failure, OutOfMemoryError
 from jitlint.verify.bench import LoadError, NewLoadError, OtherEntriesError
 from jitlint.verify.compiler import Log
 from jitlint.verify.derive import Question, Trial, derive
@@ -335,6 +335,8 @@ def _title(origin: Origin) -> str:
 
 def _failure(error: Exception) -> Failure:
     """AutoGraph puts a traceback before the message."""
+    if isinstance(error, MemoryError):
+        raise OutOfMemoryError from error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return Failure(type(error).__name__, lines[-1][:200] if lines else "")
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TORCH, TENSORFLOW, ARRAYS = "torch", "tensorflow", "numpy"
 ROOTS = {"torch": TORCH, "tensorflow": TENSORFLOW, "keras": TENSORFLOW}
+EXTRAS = {ARRAYS: "numba"}
+"""What to install, where it is called otherwise."""
 Stage = Callable[[str], None]
 
 
@@ -54,7 +56,8 @@ def load(name: str, options: Options, stage: Stage) -> "Framework":
         return LOADERS[name](options, stage)
     except ImportError as error:
         if error.name == name:
-            hint = f"{name} is not installed: pip install 'jitlint[{name}]'"
+            extra = EXTRAS.get(name, name)
+            hint = f"{name} is not installed: pip install 'jitlint[{extra}]'"
             raise MissingError(hint) from error
         raise MissingError(f"{name} cannot be imported: {error}") from error
     except RuntimeError as error:

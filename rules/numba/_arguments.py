@@ -40,7 +40,8 @@ class Trouble(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument of a kernel. `node`: where the call writes it; None if it comes out of
-    `*args`, `**kwargs` or a partial. `parameter` is its name in the kernel."""
+    `*args`, `**kwargs` or a partial, or if another function calls the kernel (`map`).
+    `parameter` is its name in the kernel."""
 
     value: Value
     parameter: str
@@ -50,13 +51,15 @@ class Argument:
 def arguments_of(call: Call, kernel: Kernel) -> Iterator[Argument]:
     names = parameters_of(kernel)
     positional = [each for each in call.node.args if each.keyword is None and not each.star]
-    is_open = any(each.star for each in call.node.args)
+    is_passed = isinstance(call.value_of(call.node.func), External)
+    is_open = is_passed or any(each.star for each in call.node.args)
     first = len(call.positional) - len(positional)
     for index, value in enumerate(call.positional):
         is_written = not is_open and index >= first
         node = positional[index - first] if is_written else None
         yield Argument(value, names[index] if index < len(names) else "", node)
-    named = {each.keyword.value: each for each in call.node.args if each.keyword is not None}
+    written = () if is_passed else call.node.args
+    named = {each.keyword.value: each for each in written if each.keyword is not None}
     for name, value in call.keywords.items():
         yield Argument(value, name, named.get(name))
 

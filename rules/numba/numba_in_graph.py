@@ -1,11 +1,13 @@
 """A kernel of Numba is called where another compiler takes over."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
 from jitlint.analysis.observations import Call
-from jitlint.analysis.values import Kernel, Source, Static, Value
+from jitlint.analysis.tree import nodes_in
+from jitlint.analysis.values import Framework, Kernel, Source, Static, Tensor, Value
 from jitlint.finding import Finding, Fix, Severity, Withheld
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
@@ -123,18 +125,33 @@ def _stopped_by(call: Call, kernel: Kernel) -> Region | None:
     if kernel.maker in IGNORED:
         return None
     for kind, region in call.regions.items():
-        if kind is RegionKind.COMPILE or (kind in OUTCOMES and not _is_constant(call)):
+        if kind is RegionKind.COMPILE or (kind in OUTCOMES and not _is_constant(call, kind)):
             return region
     return None
 
 
-def _is_constant(call: Call) -> bool:
-    """Of Python's own numbers a tracer may well keep the result."""
-    return all(map(_is_python, (*call.positional, *call.keywords.values())))
+def _is_constant(call: Call, kind: RegionKind) -> bool:
+    """Of Python's own numbers a tracer may well keep the result, and a graph that of arrays,
+    which no tensor of it can become."""
+    given = (*call.positional, *call.keywords.values())
+    if kind in GRAPHS and not any(map(partial(_is_of_graph, call), call.node.args)):
+        return all(_is_python(value) or _is_array(value) for value in given)
+    return all(map(_is_python, given))
 
 
 def _is_python(value: Value) -> bool:
     return isinstance(value, Static) and value.source is not Source.DATA
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.framework is Framework.NUMPY
+
+
+def _is_of_graph(call: Call, argument: cst.Arg) -> bool:
+    """Whether a tensor of TensorFlow takes part in an argument."""
+    found = (node for node in nodes_in(argument.value) if isinstance(node, cst.BaseExpression))
+    values = map(call.value_of, found)
+    return any(isinstance(v, Tensor) and v.framework is Framework.TENSORFLOW for v in values)
 
 
 def _outcome(call: Call, region: Region) -> str:

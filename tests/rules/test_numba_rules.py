@@ -86,6 +86,10 @@ ARGUMENTS = {
         "    for row, _ in DataLoader(TensorDataset(x, y), batch_size=2):\n        total(row)",
         "total(row.numpy())",
     ),
+    "a weight of a state": (
+        "def f():\n    total(torch.nn.Linear(3, 1).state_dict()['bias'])",
+        "total(torch.nn.Linear(3, 1).state_dict()['bias'].cpu().numpy())",
+    ),
     "a list": (
         "def f(xs: list[torch.Tensor]):\n    total(xs)",
         "total([each.cpu().numpy() for each in xs])",
@@ -101,6 +105,7 @@ def test_the_bridge_fits_the_tensor(path, body, call):
 WITHHELD = {
     "requires a gradient": "def f(layer: torch.nn.Linear):\n    total(layer.weight)",
     "the write into a copy would be lost": "def f(x: torch.Tensor):\n    clip(x.half(), 1.0)",
+    "is not written in the call": "def f(x: torch.Tensor):\n    list(map(total, [x, x]))",
     "may be None": "def f(x: torch.Tensor | None = None):\n    total(x)",
     "a GradientTape records": (
         "import tensorflow as tf\ndef f(x: tf.Tensor):\n"

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jitlint import engine
+from jitlint import engine, fixing
 from jitlint.config import Settings
 from jitlint.finding import Diagnostic, Severity
 from jitlint.rule import load_rules
+from jitlint.source import read
 
 HEADER = """
 import numpy as np
@@ -154,6 +155,14 @@ PINS = {
     "a function of a Lambda layer": """
         scaled = keras.layers.Lambda(lambda v: v / v.shape[0])  # pin
     """,
+    "a size that keras.Input leaves open": """
+        class Positions(keras.layers.Layer):
+            def call(self, x):
+                steps = tf.range(x.shape[1], dtype=tf.float32)  # pin
+                return x + tf.reshape(steps, [1, -1, 1])
+
+        Positions()(keras.Input((None, 4)))
+    """,
     "a loss": """
         def mean_error(truth, guess):
             return tf.reduce_sum(truth - guess) / truth.shape[0]  # pin
@@ -216,6 +225,19 @@ PINS = {
             for n in (1, 2, 3):
                 f(np.ones((n, 5)))  # pin
     """,
+    "prefixes of three sizes, made a tensor": """
+        rows = np.ones((64, 4), np.float32)
+
+        @tf.function(jit_compile=True)
+        def f(x):
+            return tf.reduce_mean(x, axis=1)
+
+        def serve():
+            for n in (7, 13, 32):
+                f(tf.constant(rows[:n]))  # pin
+            for x in [rows[:4], rows[:9], rows[:16]]:
+                f(x)  # pin
+    """,
     "a sequence that grows": """
         @tf.function
         def score(tokens):
@@ -260,6 +282,26 @@ SILENT = {
             y.set_shape(x.shape)
             return dense(y)
     """,
+    "a size that keras.Input gives": """
+        class Positions(keras.layers.Layer):
+            def call(self, x):
+                steps = tf.range(x.shape[1], dtype=tf.float32)
+                return x + tf.reshape(steps, [1, -1, 1])
+
+        Positions()(keras.Input((8, 4)))
+    """,
+    "None where None is taken": """
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+        def f(lengths):
+            return tf.sequence_mask(lengths, lengths.shape[0])
+    """,
+    "batches that a model predicts": """
+        def read(row):
+            return tf.py_function(np.sin, [row], tf.float32)
+
+        data = tf.data.Dataset.from_tensor_slices(np.ones((2, 4), np.float32)).map(read)
+        keras.Sequential([dense]).predict(data.batch(2))
+    """,
     "a loop over the kernel's result": """
         @tf.function
         def f(x):
@@ -290,6 +332,17 @@ SILENT = {
         @tf.function(input_signature=OPEN)
         def f(x):
             return tf.reshape(x, [x.shape[0] or tf.shape(x)[0], 5])
+    """,
+    "prefixes of one size": """
+        rows = np.ones((64, 4), np.float32)
+
+        @tf.function(jit_compile=True)
+        def f(x):
+            return tf.reduce_mean(x, axis=1)
+
+        def serve(batches):
+            for x in [rows[:8], rows[:8], rows[:8]]:
+                f(tf.constant(x))
     """,
     "two sizes": """
         @tf.function
@@ -347,6 +400,15 @@ def check(folder: Path, source: str) -> list[Diagnostic]:
     return [each for each in found.diagnostics if each.severity is not Severity.NOTE]
 
 
+def fixed(folder: Path, source: str) -> str:
+    path = folder / "module.py"
+    path.write_text(HEADER + textwrap.dedent(source))
+    settings = Settings(cache=False, select=("shape-pin",), unsafe=True, verify=False)
+    plan = fixing.plan([read(path)], settings, load_rules())
+    assert not plan.problems
+    return plan.files[0].new.decode()
+
+
 @pytest.mark.parametrize("name", PINS)
 def test_a_size_that_nobody_pins_is_reported(name, tmp_path):
     text = HEADER + textwrap.dedent(PINS[name])
@@ -363,3 +425,88 @@ def test_a_size_that_is_known_or_not_needed_is_not(name, tmp_path):
 def test_a_finding_has_a_fix_or_says_why_not(name, tmp_path):
     for each in check(tmp_path, PINS[name]):
         assert (each.fix_safety is None) == bool(each.no_fix_reason)
+
+
+NO_SIGNATURE = {
+    "one tensor for each parameter": """
+        @tf.function
+        def f(x, scale):
+            return x * scale
+
+        def serve():
+            return [f(tf.ones([n]), scale=tf.constant(2.0)) for n in range(1, 9)]
+    """,
+    "not known at every call": """
+        @tf.function
+        def f(x, rounds):
+            return x * rounds
+
+        def serve():
+            return [f(tf.ones([n]), 2) for n in range(1, 9)]
+    """,
+    "several dtypes or ranks": """
+        @tf.function
+        def f(x):
+            return tf.reduce_sum(x)
+
+        def serve():
+            f(tf.ones([2, 2], tf.float64))
+            return [f(tf.ones([n, 2])) for n in range(1, 9)]
+    """,
+    "reads sizes in Python": """
+        @tf.function
+        def f(x):
+            return x / x.shape[0]
+
+        def serve():
+            return [f(tf.ones([n])) for n in range(1, 9)]
+    """,
+    "is not plain": """
+        def logged(function):
+            return function
+
+        @logged
+        @tf.function
+        def f(x):
+            return tf.reduce_sum(x)
+
+        def serve():
+            return [f(tf.ones([n])) for n in range(1, 9)]
+    """,
+    "whatever the signature says": """
+        @tf.function(jit_compile=True)
+        def f(x):
+            return tf.reduce_sum(x)
+
+        def serve():
+            return [f(tf.ones([n])) for n in range(1, 9)]
+    """,
+}
+
+
+@pytest.mark.parametrize("reason", NO_SIGNATURE)
+def test_a_signature_is_withheld_and_says_why(reason, tmp_path):
+    (found,) = check(tmp_path, NO_SIGNATURE[reason])
+    assert found.fix_safety is None
+    assert reason in (found.no_fix_reason or "")
+
+
+WHOLE = {
+    "a size that agrees is kept": ("tf.ones([n, 5])", "[None, 5], tf.float32"),
+    "sizes that vary are open": ("tf.zeros([n, n], tf.int32)", "[None, None], tf.int32"),
+    "a dtype that is cast": ("tf.cast(tf.ones([n]), tf.bool)", "[None], tf.bool"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_signature_allows_what_the_calls_pass(name, tmp_path):
+    argument, spec = WHOLE[name]
+    source = f"""
+        @tf.function
+        def f(x):
+            return tf.identity(x)
+
+        def serve():
+            return [f({argument}) for n in range(1, 9)]
+    """
+    assert f"@tf.function(input_signature=[tf.TensorSpec({spec})])" in fixed(tmp_path, source)
