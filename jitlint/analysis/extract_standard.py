@@ -278,8 +278,8 @@ def subjects() -> Iterator[Subject]:
     for dotted, owner in RECEIVERS.items():
         (value,), _ = evaluate(owner)
         own = set(vars(type(value))) | set(vars(_resolved(dotted)))
-        for name, _belongs in methods_of(type(value)):
-            if name in own:
+        for name, belongs in methods_of(type(value)):
+            if name in own and not belongs:
                 yield Subject(f"{dotted}.{name}", owner, name)
     yield Subject("torch.autograd.Function.apply", "operation", "apply")
 

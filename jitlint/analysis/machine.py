@@ -82,6 +82,12 @@ STANDARD = frozenset(sys.stdlib_module_names)
 """Modules of Python's own, after which scripts are named now and then."""
 
 OVERLOADS = {
+    "Equal": "__eq__",
+    "NotEqual": "__ne__",
+    "LessThan": "__lt__",
+    "LessThanEqual": "__le__",
+    "GreaterThan": "__gt__",
+    "GreaterThanEqual": "__ge__",
     "Add": "__add__",
     "Subtract": "__sub__",
     "Multiply": "__mul__",
@@ -138,9 +144,10 @@ class Machine:
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
         self._nested: dict[int, FunctionInfo] = {}
         self.hooks: dict[ClassInfo, str] = {}
+        self.watchers: dict[ClassInfo, tuple[Value, ...]] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
-        self._wrappers: dict[FunctionInfo, Function | None] = {}
+        self._wrappers: dict[FunctionInfo, Function | BoundMethod | None] = {}
         self._bare_results: dict[FunctionInfo, Value] = {}
 
     @functools.cached_property
@@ -206,6 +213,10 @@ class Machine:
         if hasattr(builtins, name):
             return External(f"builtins.{name}")
         return STATIC if name.startswith("__") else UNKNOWN
+
+    def set_global(self, module: Module, name: str, value: Value) -> None:
+        """A statement of the module's body says more of a top-level name."""
+        self._globals[module, name] = value
 
     # -- classes ---------------------------------------------------------------------------
 
@@ -615,7 +626,8 @@ class Machine:
             value = keywords.pop(name, None)
             bound[name] = self._bind_one(host, parameter, value, arguments.open)
         if parameters.star_kwarg is not None:
-            bound[parameters.star_kwarg.name.value] = Dict(tuple(sorted(keywords.items())))
+            items = tuple(sorted(keywords.items()))
+            bound[parameters.star_kwarg.name.value] = Dict(items, closed=not arguments.open)
         return bound
 
     def _bind_one(
@@ -644,10 +656,12 @@ class Machine:
         wrapper = self._wrapper_of(frame, info) if frame.region is not None else None
         if wrapper is not None:
             self._bare_results[info] = result
+            if isinstance(wrapper, BoundMethod):
+                wrapper, arguments = wrapper.function, arguments.after(wrapper.receiver)
             self.run(frame, wrapper, self.bind_arguments(frame, wrapper.info, arguments))
         return result
 
-    def _wrapper_of(self, frame: Frame, info: FunctionInfo) -> Function | None:
+    def _wrapper_of(self, frame: Frame, info: FunctionInfo) -> Function | BoundMethod | None:
         """What the project's own decorators make of a function: it runs around it.
 
         The function itself is interpreted by its own arguments, and what it returns is taken
@@ -656,14 +670,22 @@ class Machine:
         if info not in self._wrappers:
             self._wrappers[info] = None  # while it is computed
             host = Frame(self, info.module, region=frame.region, depth=frame.depth, silent=1)
-            bare = value = Function(info, bare=True)
+            bare: Function | BoundMethod = Function(info, bare=True)
+            value = bare
             for node in reversed(info.decorators):
                 decorator = evaluate(host, node)
-                if isinstance(decorator, Function):
-                    made = apply(host, decorator, Arguments([value]), node)
-                    value = made if isinstance(made, Function) else value
+                if isinstance(decorator, Function | Class | Instance):
+                    made = self._callable(apply(host, decorator, Arguments([value]), node))
+                    value = value if made is None else made
             self._wrappers[info] = None if value == bare else value
         return self._wrappers[info]
+
+    def _callable(self, value: Value) -> Function | BoundMethod | None:
+        """The code that a call of a value runs, if it is the project's."""
+        if isinstance(value, Instance) and not self.is_module(value.cls):
+            method = self.method(value.cls, "__call__")
+            return None if method is None else BoundMethod(value, Function(method))
+        return value if isinstance(value, Function | BoundMethod) else None
 
     def _observe_signature(self, frame: Frame, info: FunctionInfo, arguments: Arguments) -> None:
         """TorchScript compiles a call of what it leaves to Python, so that types matter."""

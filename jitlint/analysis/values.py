@@ -273,10 +273,12 @@ class Sequence(Compound):
 
 @dataclass(frozen=True, slots=True)
 class Dict(Compound):
-    """A dict: values of constant keys, and the join of all the others."""
+    """A dict: values of constant keys, and the join of all the others. `closed`: there are
+    no others (`**kwargs` of a call that is known)."""
 
     items: tuple[tuple[Any, Value], ...] = ()
     default: Value = field(default_factory=Unknown)
+    closed: bool = False
 
     def get(self, key: Any) -> Value:
         items: dict[Any, Value] = dict(self.items)
@@ -295,12 +297,13 @@ class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
-    a hook was registered on it, if one was.
+    a hook was registered on it, if one was, and `watchers` are what runs around its calls.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
+    watchers: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
