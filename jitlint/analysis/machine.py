@@ -721,9 +721,13 @@ class Machine:
         region = frame.region
         limit = MAX_HOST_DEPTH if region is None else MAX_DEPTH
         mode = (region.kind, region.fullgraph) if region is not None else None
-        key = (info, function.closure, mode, tuple(bound.items()))
+        key: object = (info, function.closure, mode, tuple(bound.items()))
         if key in self._memo:
             return self._memo[key]
+        if frame.silent:
+            key = (key, "silent")  # what was not observed is interpreted once more
+            if key in self._memo:
+                return self._memo[key]
         if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
             return self.declared_result(info)
         self._contexts[info] += 1
