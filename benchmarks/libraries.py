@@ -68,9 +68,9 @@ def report_on(path: Path, folder: Path, verbose: bool) -> None:
 
 
 def unpack(requirement: str, folder: Path) -> None:
-    """Downloads one wheel with pip, unless its package is there."""
-    name = requirement.partition("==")[0]
-    if not (folder / name).is_dir():
+    """Downloads one wheel with pip, unless it is there."""
+    name = requirement.partition("==")[0].replace("-", "_")
+    if not any(folder.glob(f"{name}-*.dist-info")):
         with tempfile.TemporaryDirectory() as wheels:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             subprocess.run([*command, "--dest", wheels, requirement], check=True)

@@ -3,14 +3,17 @@
     python benchmarks/models.py                        # six libraries
     python benchmarks/models.py kornia vit_pytorch     # some of them
     python benchmarks/models.py kornia --model canny   # one model of a library
+    python benchmarks/models.py --set graphmend        # the models of another tool's results
     python benchmarks/models.py --folder /tmp/models   # keeps the sources, before and after
 
-For each library: its wheel is downloaded, and small models of it (`zoo/`) run eagerly and
+For each library or set: its wheels are downloaded, and small models (`zoo/`) run eagerly and
 compiled, in a process of their own. jitlint's fixes, safe and unsafe, are then applied to a
 copy of the files that the models import, and the models run again from equal weights on equal
 inputs. A model that differs is bisected to the fix that is to blame, which counts as refuted
-and is taken back. Breaks are counted in Dynamo's own log. Needs what
-`benchmarks/requirements.txt` lists. Exit status 1 if a fix was refuted, or a model differs.
+and is taken back. Breaks are counted in Dynamo's own log. A set is a list of models that
+somebody else chose: `data/SET.json` has their wheels, and the figures that were published,
+which stand beside ours, counted in the same way. Needs what `benchmarks/requirements.txt`
+lists. Exit status 1 if a fix was refuted, or a model differs.
 """
 
 import argparse
@@ -26,9 +29,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from libraries import TRUTH, Heads, read_truth, unpack
+from libraries import DATA, TRUTH, Heads, Truth, read_truth, unpack
 from measure import Measured
-from proof import Offer, Proof, Row, Run, Verdict, culprits, table, verdicts
+from proof import Offer, Proof, Row, Run, Verdict, compared, culprits, table, verdicts
 
 from jitlint import fixing, stages
 from jitlint.cli import installed
@@ -39,6 +42,8 @@ from jitlint.verify.outcome import differences
 
 HERE = Path(__file__).parent
 LIBRARIES = read_truth(TRUTH[0])["versions"]
+SETS = {"graphmend": read_truth(DATA / "graphmend.json")}
+"""Models that somebody else chose, whose own results are known."""
 NOT_CHOSEN = "it is not under test"
 
 
@@ -48,10 +53,13 @@ def main() -> None:
         folder = (arguments.folder or Path(temporary)).resolve()
         with ThreadPoolExecutor(arguments.jobs) as pool:
             one = partial(in_process, folder=folder, names=arguments.model)
-            done = list(pool.map(one, arguments.libraries))
+            done = list(pool.map(one, [arguments.set] if arguments.set else arguments.libraries))
     rows = [row for some, _ in done for row in some]
     proofs = [proof for _, some in done for proof in some]
-    print("\n".join([*table(rows), *verdicts(proofs)]))
+    lines = [*table(rows), *verdicts(proofs)]
+    if arguments.set:
+        lines.append(f"{arguments.set}: {compared(rows, SETS[arguments.set]['published'])}")
+    print("\n".join(lines))
     refuted = any(proof.verdict is Verdict.REFUTED for proof in proofs)
     sys.exit(refuted or any(row.fixes and row.detail for row in rows))
 
@@ -59,6 +67,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("libraries", nargs="*", default=list(LIBRARIES), metavar="LIBRARY")
+    parser.add_argument("--set", choices=SETS, help="these models instead")
     parser.add_argument("--model", action="append", default=[], help="only this one")
     parser.add_argument("--folder", type=Path, help="where to unpack the wheels, and keep them")
     parser.add_argument("--jobs", type=int, default=2, help="libraries at the same time")
@@ -87,14 +96,20 @@ def environment() -> dict[str, str]:
 
 def proved(library: str, folder: Path, names: Sequence[str]) -> tuple[list[Row], list[Proof]]:
     source = folder / library / "before"
-    unpack(f"{library}=={LIBRARIES[library]}", source)
-    bench = Bench(library, source, folder / library / "after")
+    truth = SETS.get(library) or one_library(library)
+    for name, version in truth["versions"].items():
+        unpack(f"{name}=={version}", source)
+    bench = Bench(library, source, folder / library / "after", truth["entry-points"])
     say(library, "measuring the models")
     old = bench.measured(source, names)
     say(library, "looking for fixes")
     offered = bench.offered(old)
     say(library, f"{len(offered)} fixes, {sum(bool(each.runs) for each in offered)} of them run")
     return bench.judged(old, offered)
+
+
+def one_library(name: str) -> Truth:
+    return {"versions": {name: LIBRARIES[name]}, "entry-points": [name, f"{name}:*"]}
 
 
 def say(library: str, text: str) -> None:
@@ -127,11 +142,12 @@ class Candidate:
 
 @dataclass(slots=True)
 class Bench:
-    """One library as it lies in `source`, and a copy of it in `copy` to apply fixes to."""
+    """The library or set as it lies in `source`, and a copy of it in `copy` to apply fixes to."""
 
     library: str
     source: Path
     copy: Path
+    entry_points: Sequence[str]
     files: list[Path] = field(default_factory=list)
     """The files that the models import: fixes of others could not be proved."""
     known: dict[frozenset[Key], Fixed] = field(default_factory=dict)
@@ -157,6 +173,8 @@ class Bench:
     def offered(self, old: Mapping[Run, Measured]) -> list[Candidate]:
         """Each fix that is offered in the files that the models run."""
         names = {name for seen in old.values() for name in seen.lines}
+        # what a package gives out, its `__init__` says
+        names |= {f"{each}/__init__.py" for name in names for each in Path(name).parents}
         self.files = sorted(path for name in names if (path := self.source / name).is_file())
         sound = {run: seen.lines for run, seen in old.items() if not seen.failure}
         return [
@@ -177,7 +195,7 @@ class Bench:
     def _plan(self, refused: Mapping[Key, str]) -> Plan:
         settings = Settings(
             root=self.source,
-            entry_points=(self.library, f"{self.library}:*"),
+            entry_points=tuple(self.entry_points),
             respect_gitignore=False,
             cache=False,
             unsafe=True,
@@ -233,6 +251,7 @@ class Bench:
                 new.get(run, seen).breaks.total(),
                 sum(run in each.runs for each in offered if each.key not in blamed),
                 unlike(seen, new.get(run, seen)) or last_line(seen.failure),
+                graphs=(seen.graphs, new.get(run, seen).graphs),
             )
             for run, seen in old.items()
         ]

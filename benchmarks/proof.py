@@ -52,6 +52,7 @@ class Row:
     after: int
     fixes: int
     detail: str = ""
+    graphs: tuple[int, int] = (0, 0)
 
 
 def culprits(
@@ -108,9 +109,24 @@ def total(rows: Sequence[Row]) -> str:
     free = sum(row.before > 0 and row.after == 0 for row in rows)
     broken = sum(row.before > 0 for row in rows)
     return (
-        f"{len(rows)} runs: {before} breaks before, {after} after ({share(before - after, before)}"
-        f" removed); {free} of {broken} runs with breaks have none left; {unequal} not equal"
+        f"{len(rows)} runs: {fall(before, after, 'breaks')}; {free} of {broken} runs with "
+        f"breaks have none left; {unequal} not equal"
     )
+
+
+def compared(rows: Sequence[Row], published: Mapping[str, Sequence[int]]) -> str:
+    """These models beside the published figures, which count a break for each further graph."""
+    known = [row for row in rows if row.run[0] in published]
+    sums = [sum(max(0, row.graphs[side] - 1) for row in known) for side in (0, 1)]
+    theirs = [sum(published[row.run[0]][side] for row in known) for side in (0, 1)]
+    return (
+        f"{len(known)} models of the published table: {fall(*sums, 'further graphs')}; "
+        f"published: {fall(*theirs, 'further graphs')}"
+    )
+
+
+def fall(before: int, after: int, what: str) -> str:
+    return f"{before} {what} before, {after} after ({share(before - after, before)} removed)"
 
 
 def share(part: int, whole: int) -> str:

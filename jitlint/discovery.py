@@ -11,6 +11,11 @@ from pathspec import GitIgnoreSpec
 from jitlint.config import Settings
 
 SUFFIXES = (".py",)
+NOTEBOOK = ".ipynb"
+UNREAD = (
+    "a notebook, which jitlint does not read; check the script that "
+    "`jupyter nbconvert --to script` makes of it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class _Search:
             return
         if stat.S_ISDIR(mode):
             self._walk(absolute, [excludes, *self._outer_ignores(absolute)])
+        elif absolute.suffix == NOTEBOOK:
+            self.problems.append(Problem(shown(absolute), UNREAD))
         else:
             self._take(absolute, mode)
             self.named.add(absolute)

@@ -31,6 +31,10 @@ class Safety(enum.Enum):
     UNSAFE = "unsafe"
 
 
+class Withheld(Exception):  # noqa: N818
+    """Why there is no fix: one sentence for the user, who can act on it."""
+
+
 class Verdict(enum.Enum):
     VERIFIED = "verified"
     REFUTED = "refuted"

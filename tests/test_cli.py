@@ -96,6 +96,16 @@ def test_a_bad_configuration_exits_with_2(run, write):
     assert done.stderr == f"Error: {path}:2: `slect`: unknown key; did you mean `select`?\n"
 
 
+def test_a_notebook_that_is_named_exits_with_2_and_the_rest_is_checked(run, write):
+    write("a.py", "foo\n")
+    write("b.ipynb", '{"cells": []}')
+    done = run("check", "a.py", "b.ipynb")
+    assert done.exit_code == 2
+    assert "a.py:1:1" in done.stdout
+    assert "b.ipynb: a notebook, which jitlint does not read" in done.stderr
+    assert run("check").exit_code == 1  # one that lies in a folder is no Python file
+
+
 def test_a_missing_path_exits_with_2_and_the_rest_is_checked(run, write):
     write("a.py", "foo\n")
     done = run("check", "nope", "a.py", "--format", "concise")

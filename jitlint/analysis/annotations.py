@@ -98,8 +98,10 @@ def _named(frame: Frame, node: cst.BaseExpression) -> Value:
         case External(name):
             if name in TYPES:
                 return TYPES[name]
-            is_layer = frame.machine.torch.module(name) is not None
-            return ExternalInstance(name) if is_layer else UNKNOWN
+            if frame.machine.torch.module(name) is None:
+                return UNKNOWN
+            by_mode = frame.machine.tracing.depends_on_mode(name, lambda position, name: None)
+            return ExternalInstance(name, by_mode=by_mode)
         case Class(info):
             return STATIC if frame.machine.is_enum(info) else Instance(info)
         case Function() | Instance():

@@ -7,7 +7,7 @@ import libcst as cst
 
 from jitlint.analysis import narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
-from jitlint.analysis.calls import Arguments, apply, handles, is_given, observe_order
+from jitlint.analysis.calls import Arguments, apply, handles, number_of, observe_order
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Construct
 from jitlint.analysis.operators import leaves_of, provenance, traits_of
@@ -20,7 +20,6 @@ from jitlint.analysis.values import (
     Dict,
     Instance,
     Optional,
-    Origin,
     Partial,
     Read,
     Sequence,
@@ -59,7 +58,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
-        return Static(source=Source.DATA, read=Read(kind, "GB0124", given=is_given(value)))
+        return number_of([value], Read(kind, "GB0124"))
     if not isinstance(value, Static):
         return STATIC
     if is_constant(value) and isinstance(value.const, bool | int | float):
@@ -266,7 +265,7 @@ def _sum(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
 def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = arguments.first
     if is_tensor(value):
-        return replace(value, origin=Origin.COMPUTED)
+        return replace(value, origin=value.derived)
     if name == "builtins.divmod":
         frame.observe_number(node, frame.machine.torch.construct("divmod_of_item"), value)
     return Static(source=value.source, read=value.read) if isinstance(value, Static) else UNKNOWN

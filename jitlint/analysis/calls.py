@@ -9,9 +9,9 @@ import libcst as cst
 from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
 from jitlint.analysis.frame import Frame
-from jitlint.analysis.makers import makers
+from jitlint.analysis.makers import KERAS_COMPILE, makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
-from jitlint.analysis.operators import broadcast_rank, leaves_of, provenance, traits_of
+from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -54,7 +54,9 @@ from jitlint.analysis.values import (
     Unknown,
     Value,
     element_of,
+    is_callable,
     is_constant,
+    is_none,
     is_symbol,
     is_tensor,
     is_true,
@@ -62,6 +64,7 @@ from jitlint.analysis.values import (
     join_all,
 )
 from jitlint.project.modules import FunctionInfo
+from jitlint.region import RegionKind
 
 
 @dataclass(slots=True)
@@ -82,6 +85,11 @@ class Arguments:
     @property
     def first(self) -> Value:
         return self.positional[0] if self.positional else UNKNOWN
+
+    def constant(self, position: int, name: str) -> Any:
+        """The constant that is given; None where it is not known, or left out."""
+        value = self.get(position, name)
+        return value.const if value is not None and is_constant(value) else None
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -146,19 +154,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
             _observe_graph_call(frame, callee, info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(info), arguments, node)
             if info in machine.pinned:
-                datasets.passed_to_pinned(frame, arguments, node)
-            return machine.call(frame, callee, arguments)
+                datasets.passed_to_static(frame, arguments.all(), node)
+            return _differentiated(frame, info, machine.call(frame, callee, arguments))
         case BoundMethod(receiver, function):
             _observe_graph_call(frame, callee, function.info, arguments, node)
             _observe_hidden(frame, machine.decorator_names(function.info), arguments, node)
-            return machine.call(frame, function, arguments.after(receiver))
+            result = machine.call(frame, function, arguments.after(receiver))
+            return _differentiated(frame, function.info, result)
         case CutOff(function, by):
             is_module = isinstance(function, Instance | ExternalInstance)
             hidden = f"{by}:module" if is_module else by
             _observe_hidden(frame, [hidden], arguments, node)
             return machine.call_unseen(frame, function, by, arguments, node)
         case Pinned(target):
-            datasets.passed_to_pinned(frame, arguments, node)
+            datasets.passed_to_static(frame, arguments.all(), node)
             return apply(frame, target, arguments, node)
         case Exported():
             _observe_program_call(frame, callee, arguments)
@@ -197,6 +206,20 @@ def apply(frame: Frame, callee: Value, arguments: Arguments, node: cst.BaseExpre
     return _unknown_callee(arguments)
 
 
+def _differentiated(frame: Frame, info: FunctionInfo, result: Value) -> Value:
+    """`apply` of a `torch.autograd.Function`: torch.compile traces its backward as well, where
+    an input requires a gradient (measured)."""
+    region = frame.region
+    if region is None or region.kind is not RegionKind.COMPILE or info.name != "forward":
+        return result
+    machine = frame.machine
+    backward = machine.backward_of(info)
+    if backward is not None:
+        gradients = [TENSOR if is_tensor(each) else UNKNOWN for each in leaves_of((result,))]
+        machine.call(frame, Function(backward), Arguments([UNKNOWN, *gradients]))
+    return result
+
+
 def _observe_graph_call(
     frame: Frame, callee: Value, info: FunctionInfo, arguments: Arguments, node: cst.CSTNode
 ) -> None:
@@ -217,6 +240,8 @@ def _observe_graph_call(
     )
     call.see(tuple(arguments.positional), arguments.keywords)
     call.reached(None, frame.moment())
+    if kind is RegionKind.XLA:
+        datasets.passed_to_static(frame, arguments.all(), node)
 
 
 def _observe_hidden(
@@ -257,8 +282,9 @@ def _call_instance(
     machine = frame.machine
     row = machine.torch.hooked(machine.hooks.get(instance.cls, ""))
     frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
-    name = "forward" if machine.is_module(instance.cls) else "__call__"
-    method = machine.method(instance.cls, name)
+    method = machine.method(instance.cls, machine.run_by_call(instance.cls))
+    if method is not None and machine.is_keras(instance.cls):
+        return _call_keras(frame, instance, method, arguments)
     if method is not None:
         result = machine.call(frame, Function(method), arguments.after(instance))
         _watch(frame, machine.watchers.get(instance.cls, ()), instance, result, node)
@@ -283,6 +309,19 @@ def _watch(
 
 
 FORWARD_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook"})
+
+
+def _call_keras(
+    frame: Frame, instance: Instance, method: FunctionInfo, arguments: Arguments
+) -> Value:
+    """In a graph the layer's method is a part of it; in Python it may be part of a model."""
+    machine = frame.machine
+    if frame.region is None or not frame.in_graph:
+        machine.symbolic_calls.setdefault((frame.module, frame.function), []).append(instance)
+        return _unknown_callee(arguments)
+    region = replace(frame.region, kind=machine.kind_inside(instance.cls, frame.region.kind))
+    inside = replace(frame, region=region)
+    return machine.call(inside, Function(method), arguments.after(instance))
 
 
 def _call_module(
@@ -336,8 +375,7 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
             return Tuple((tensor,) * items) if items else Sequence(tensor)
         case Returns.SCALAR:
             tensors = [value for value in arguments.all() if isinstance(value, Tensor)]
-            read = Read(name, operator.reads or "", given=all(map(is_given, tensors)))
-            return Static(source=Source.DATA, read=read)
+            return number_of(tensors, Read(name, operator.reads or ""))
         case Returns.SIZE:
             return SHAPE
         case Returns.STATIC:
@@ -347,7 +385,14 @@ def operator_result(operator: Operator, name: str, arguments: Arguments) -> Valu
     return UNKNOWN
 
 
-def is_given(tensor: Tensor) -> bool:
+def number_of(tensors: list[Tensor], read: Read) -> Static:
+    """What is read of tensors: a constant if they are, else a number that depends on data."""
+    if tensors and all(tensor.origin is Origin.CONSTANT for tensor in tensors):
+        return STATIC
+    return Static(source=Source.DATA, read=replace(read, given=all(map(_is_given, tensors))))
+
+
+def _is_given(tensor: Tensor) -> bool:
     """Whether the compiler may guard on what is read of a tensor, of whatever dtype that is."""
     may_guard = tensor.dtype is None or tensor.dtype in GUARDED
     return tensor.origin is not Origin.COMPUTED and may_guard
@@ -380,13 +425,16 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
         elif operator.dtype not in (None, "same"):
             is_bool, dtype = operator.dtype == "bool", operator.dtype
             dtype = None if dtype == "float" else dtype
-    requested = arguments.keywords.get("dtype")
-    if isinstance(requested, External):
-        dtype = _dtype_name(requested.name)
-        is_bool = dtype == "bool"
     traits = traits_of(arguments.all())
+    if operator.random:
+        traits["origin"] = Origin.COMPUTED
     if not tensors:
         traits |= _created(arguments)
+        dtype, is_bool = _created_dtype(operator, arguments) or (dtype, is_bool)
+    requested = arguments.keywords.get("dtype", NONE)
+    if not is_none(requested):
+        dtype = _dtype_name(requested.name) if isinstance(requested, External) else None
+        is_bool = None if dtype is None else dtype == "bool"
     if is_bool or (dtype is not None and not dtype.startswith(DIFFERENTIABLE)):
         traits["grad"] = False
     shape = DATA_SHAPE if operator.dynamic_shape else None
@@ -408,6 +456,16 @@ def _created(arguments: Arguments) -> dict[str, Any]:
         else (None if wanted is not None else False),
         "device": _device(device),
     }
+
+
+def _created_dtype(operator: Operator, arguments: Arguments) -> tuple[str, bool] | None:
+    """The dtype of a tensor that is made of numbers, and whether that is bool; not a floating
+    one, which is what `torch.set_default_dtype` says."""
+    given = arguments.positional
+    if not all(isinstance(value, Static) for value in leaves_of(given)):
+        return None
+    dtype = _common_dtype(given) if operator.created == "numbers" else operator.created
+    return None if dtype is None or dtype.startswith(DIFFERENTIABLE) else (dtype, dtype == "bool")
 
 
 def _device(value: Value) -> str | None:
@@ -436,7 +494,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
-        result = freezing.by_function(frame, name, arguments.all(), result, node)
+        result = freezing.by_function(frame, name, arguments, result, node)
     return _read_by(result, node)
 
 
@@ -530,9 +588,17 @@ def _result_of_external(
     if generator is not None:
         return ExternalInstance(generator)
     table = frame.machine.table_of(name)
-    if name in MODULE_CONTAINERS or table.module(name) is not None:
-        return ExternalInstance(name, _children(arguments))
+    if name in KERAS_MODELS or name in MODULE_CONTAINERS or table.module(name) is not None:
+        called = frame.machine.symbolic_calls if name in KERAS_MODELS else {}
+        symbolic = called.get((frame.module, frame.function), [])
+        by_mode = frame.machine.tracing.depends_on_mode(name, arguments.constant)
+        children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
+        return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
+    if frame.in_graph and table.framework != Framework.TORCH.value:
+        lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
+        if lost is not None:
+            return lost
     if name.startswith(NUMBERS_ONLY):
         shapes.used(frame, node, *arguments.all())
     if operator is None:
@@ -550,7 +616,7 @@ def _result_of_external(
             return _result_of_standard(frame, name, arguments)
         result = _of_framework(result, Framework.NUMPY)
     if name in shapes.LITERALS and isinstance(result, Tensor):
-        return _of_literal(result, arguments.first)
+        return _of_literal(frame, result, operator, arguments.first)
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
@@ -590,23 +656,26 @@ def _number_of(arguments: Arguments) -> Static | None:
     return Static(source=source, read=read)
 
 
-def _of_literal(tensor: Tensor, data: Value) -> Tensor:
-    """A tensor made of numbers, or of what holds numbers; of one number it is a constant."""
+def _of_literal(frame: Frame, tensor: Tensor, operator: Operator, data: Value) -> Tensor:
+    """A tensor made of numbers, or of what holds numbers; of one, a graph knows it."""
     shape = shapes.shape_of_literal(data)
     if shape is None or shape.more:
         return tensor
-    dtype = tensor.dtype or _literal_dtype(data)
-    if isinstance(data, Static):
-        is_constant = data.source is not Source.DATA
-        tensor = replace(tensor, origin=Origin.GIVEN) if is_constant else tensor
+    dtype, numbers = tensor.dtype, list(leaves_of([data]))
+    if operator.created == "numbers":
+        dtype = dtype or _common_dtype(numbers)
+        is_constant = len(numbers) == 1 and not is_of_data(numbers[0]) and frame.region is not None
+        tensor = replace(tensor, origin=Origin.CONSTANT) if is_constant else tensor
     rank = len(shape.dims)
     is_bool = None if dtype is None else dtype == "bool"
     return replace(tensor, rank=rank if rank < 2 else None, dtype=dtype, is_bool=is_bool)
 
 
-def _literal_dtype(data: Value) -> str | None:
-    """The dtype that the numbers in a list have in common."""
-    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of([data])}
+def _common_dtype(data: list[Value]) -> str | None:
+    """The dtype that a tensor of these numbers has, where all of them are known."""
+    kinds = {type(leaf.const) if isinstance(leaf, Static) else None for leaf in leaves_of(data)}
+    if kinds == {int, float}:
+        return LITERAL_DTYPES[float]
     return LITERAL_DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
 
 
@@ -638,6 +707,8 @@ def _dtype_name(dotted: str) -> str:
 NUMBERS_ONLY = ("numpy.", "math.")
 """Functions that take no None for a size."""
 
+KERAS_MODELS = {"keras.Model", "keras.Sequential"}
+"""A functional model holds the layers that were called where it is made."""
 SEQUENTIALS = {"torch.nn.Sequential", "keras.Sequential"}
 MODULE_CONTAINERS = {"torch.nn.ModuleList", "torch.nn.ModuleDict", *SEQUENTIALS}
 
@@ -664,7 +735,7 @@ def call_method(
 ) -> Value:
     """Call a method of a value whose class is not of the project."""
     if name in datasets.TRAINS and not isinstance(receiver, Static | Tensor):
-        datasets.trained_on(frame, arguments, node)
+        datasets.trained_on(frame, receiver, arguments, node)
     if frame.records and isinstance(receiver, Tuple | Sequence | Dict):
         once.by_container(frame, name, arguments.all(), node)
     match receiver:
@@ -699,6 +770,9 @@ def call_method(
         case Batch() if name in KEEPS_MODULE or name in TRAITS:
             result = _unknown_method(frame, receiver, name, arguments, node)
             return datasets.of_batch(receiver, result)
+        case Unknown() if name == "save_for_backward" and frame.region is not None:
+            frame.machine.save_for_backward(frame, arguments.positional)
+            return NONE
         case Unknown():
             return _unknown_method(frame, receiver, name, arguments, node)
     return _unknown_callee(arguments)
@@ -710,9 +784,7 @@ def _tensor_method(
     table = frame.machine.tables.get(receiver.framework.value, frame.machine.torch)
     operator = table.method(name)
     given = arguments.after(receiver)
-    row = operator
-    if name in OF_INTEGERS and (receiver.dtype or "").startswith(("int", "uint")):
-        row = frame.machine.torch.construct(OF_INTEGERS[name])
+    row = _row_by_dtype(frame, receiver, name, operator)
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
@@ -730,7 +802,21 @@ def _tensor_method(
 
 
 OF_INTEGERS = {"tolist": "list_of_integers"}
-"""Methods that a compiler treats in another way where the tensor holds integers."""
+"""Methods that a compiler treats in another way where the tensor holds (signed) integers."""
+
+
+def _row_by_dtype(
+    frame: Frame, receiver: Tensor, name: str, operator: Operator | None
+) -> Operator | None:
+    """The row of a method, which may depend on the dtype; unknown, it passes where either does."""
+    of_integers = frame.machine.torch.construct(OF_INTEGERS.get(name, ""))
+    if of_integers is None or operator is None:
+        return operator
+    if receiver.dtype is None:
+        return replace(operator, captured=of_integers.captured)
+    if not receiver.dtype.startswith("int"):
+        return operator
+    return None if receiver.origin is Origin.CONSTANT else of_integers
 
 
 def _use_of(method: str) -> Use:
@@ -788,7 +874,7 @@ TRAITS: dict[str, dict[str, Any]] = {
 
 
 def _cast(receiver: Tensor, arguments: Arguments) -> Tensor:
-    result = replace(receiver, maybe=False, origin=Origin.COMPUTED)
+    result = replace(receiver, maybe=False, origin=receiver.derived)
     for value in arguments.all():
         if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
             dtype = _dtype_name(value.name)
@@ -926,6 +1012,8 @@ def _inherited_method(
             maker = makers()["torch.compile"]
             machine.make_region(frame, maker, Arguments([receiver], arguments.keywords), node)
             return NONE
+        case "compile" if machine.is_keras(receiver.cls):
+            return _compiled_by_keras(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
         case "parameters" | "buffers":
@@ -937,6 +1025,32 @@ def _inherited_method(
     if name in KEEPS_MODULE:
         return receiver
     return UNKNOWN
+
+
+KERAS_OPTIONS = (5, "run_eagerly"), (7, "jit_compile")
+"""Parameters of `keras.Model.compile` that say what runs the model (keras 3.15)."""
+
+
+KERAS_FUNCTIONS = (1, "loss"), (3, "metrics"), (4, "weighted_metrics")
+"""Parameters that take functions, which are traced with the model."""
+
+
+def _compiled_by_keras(
+    frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    given = {name: arguments.get(position, name) for position, name in KERAS_OPTIONS}
+    options = {name: value for name, value in given.items() if value is not None}
+    if isinstance(model, Instance) and is_true(options.get("run_eagerly")):
+        frame.machine.eager_models.add(model.cls)
+    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
+        _rebind(frame, node, replace(model, is_fused=True))
+    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
+        frame.machine.fused_models.add(model.cls)
+    functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
+    for target in (model, *filter(is_callable, leaves_of(functions))):
+        maker = makers()[KERAS_COMPILE]
+        frame.machine.make_region(frame, maker, Arguments([target], options), node)
+    return NONE
 
 
 def _observe_method(
@@ -978,9 +1092,11 @@ def _module_method(
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)
-        case "append":
+        case "compile" if receiver.name in KERAS_MODELS:
+            return _compiled_by_keras(frame, receiver, arguments, node)
+        case "append" | "add":
             children = (*receiver.children, *_children(arguments))
-            _rebind(frame, node, ExternalInstance(receiver.name, tuple(dict.fromkeys(children))))
+            _rebind(frame, node, replace(receiver, children=tuple(dict.fromkeys(children))))
             return receiver
         case "values":
             return Tuple(receiver.children)
@@ -1035,6 +1151,14 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
         return function
 
     return register
+
+
+@handles("keras.layers.Lambda")
+def _lambda(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    function = arguments.get(0, "function")
+    if function is not None and is_callable(function):
+        frame.machine.make_region(frame, makers()[KERAS_COMPILE], Arguments([function]), node)
+    return ExternalInstance(name)
 
 
 # The handlers of these modules call what stands above.

@@ -1,5 +1,6 @@
 """`tf.data`: which functions of a pipeline run in a graph, and on what."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,18 +9,23 @@ import libcst as cst
 from jitlint.analysis import shapes
 from jitlint.analysis.calls import apply, handles
 from jitlint.analysis.frame import Frame
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.values import (
     UNKNOWN,
     Batch,
     Dataset,
+    ExternalInstance,
     Framework,
+    Instance,
     Loss,
     Shape,
     Size,
     Static,
     Tensor,
     Tuple,
+    Unknown,
     Value,
+    element_of,
     is_constant,
 )
 from jitlint.region import Region, RegionKind
@@ -29,17 +35,24 @@ if TYPE_CHECKING:
 
 IN_GRAPH = frozenset({"map", "filter", "interleave", "flat_map", "scan"})
 """Methods that trace the function that they are given (with AutoGraph)."""
-KEEPS = frozenset({"shuffle", "prefetch", "repeat", "take", "skip", "cache", "shard", "filter"})
-BATCHES = frozenset({"batch", "padded_batch"})
+KEEPS = frozenset({"shuffle", "prefetch", "cache", "with_options", "as_numpy_iterator"})
+COUNTS = frozenset({"repeat", "take", "skip", "shard", "filter"})
+"""Methods that change how many elements there are."""
+BATCHES = {"batch": 1, "padded_batch": 3}
+"""Methods that make batches, and where they are told to drop a smaller last one."""
+BATCH = "batch"
 LOADER = "torch.utils.data.DataLoader"
 
 
-TRAINS = frozenset({"fit", "evaluate"})
+TRAINS = frozenset({"fit", "evaluate", "predict"})
 """Methods of a Keras model, which traces its step with the shapes of the dataset."""
 
 
-def trained_on(frame: Frame, arguments: "Arguments", node: cst.CSTNode) -> None:
-    """A model is given a dataset: it needs to know at least the rank of its elements."""
+def trained_on(frame: Frame, model: Value, arguments: "Arguments", node: cst.CSTNode) -> None:
+    """A model is given a dataset: it needs to know at least the rank of its elements, and
+    XLA compiles it for each of their shapes."""
+    if _is_fused(frame, model):
+        passed_to_static(frame, [element_of(value) for value in arguments.all()], node)
     for value in arguments.all():
         if not isinstance(value, Dataset):
             continue
@@ -50,22 +63,32 @@ def trained_on(frame: Frame, arguments: "Arguments", node: cst.CSTNode) -> None:
                 frame.observe_need(shape.lost, node, in_graph=True)
 
 
-def passed_to_pinned(frame: Frame, arguments: "Arguments", node: cst.CSTNode) -> None:
+def _is_fused(frame: Frame, model: Value) -> bool:
+    """Whether Keras has XLA compile the model."""
+    match model:
+        case ExternalInstance(is_fused=is_fused):
+            return is_fused
+        case Instance(cls):
+            return cls in frame.machine.fused_models
+    return False
+
+
+def passed_to_static(frame: Frame, given: Iterable[Value], node: cst.CSTNode) -> None:
     """A program that is made for each size is given a batch that may be a smaller one."""
     if frame.region is not None:
         return
-    for value in arguments.all():
-        loader = _loader_of(value)
-        if loader is not None:
-            frame.observe_need(loader, node, in_graph=True)
-            return
+    loaders = filter(None, map(_loader_of, leaves_of(given)))
+    for loader in dict.fromkeys(loaders):
+        frame.observe_need(loader, node, in_graph=True)
 
 
 def _loader_of(value: Value) -> Loss | None:
     if isinstance(value, Batch):
         return value.loader
-    lost = value.shape.lost if isinstance(value, Tensor) and value.shape is not None else None
-    return lost if lost is not None and lost.operator == LOADER else None
+    shape = value.shape if isinstance(value, Tensor) else None
+    if shape is None:
+        return None
+    return shape.ragged or (shape.lost if shape.lost and shape.lost.operator == LOADER else None)
 
 
 def of_batch(batch: Batch, result: Value) -> Value:
@@ -81,9 +104,15 @@ def method(
         return _mapped(frame, dataset, name, arguments, node)
     if name in KEEPS:
         return dataset
+    if name in COUNTS:
+        return _recounted(dataset, name, arguments)
     if name in BATCHES:
-        size = _batch_size(arguments)
-        return Dataset(_batched(dataset.element, size))
+        drops = arguments.get(BATCHES[name], "drop_remainder") == Static(True)
+        size = _number(arguments.get(0, "batch_size"))
+        loss = None
+        if not drops and _may_be_smaller(dataset, size) and isinstance(node, cst.Call):
+            loss = Loss(node, BATCH, frame.module, frame.function)
+        return Dataset(_batched(dataset.element, size if drops else None, loss))
     return Dataset(UNKNOWN) if name in ("unbatch", "window", "zip", "enumerate") else UNKNOWN
 
 
@@ -94,10 +123,10 @@ def _mapped(
     items = dataset.element.items if isinstance(dataset.element, Tuple) else (dataset.element,)
     frame.machine.request_graph(frame, function, Tuple(items), node)
     if name != "map":
-        return dataset if name == "filter" else Dataset(UNKNOWN)
+        return replace(dataset, rows=None) if name == "filter" else Dataset(UNKNOWN)
     # fullgraph: a context of its own in the memo, so that the entry is still observed
     inside = replace(frame, region=Region(RegionKind.GRAPH, "", fullgraph=True), silent=1)
-    return Dataset(apply(inside, function, _arguments(items), node))
+    return replace(dataset, element=apply(inside, function, _arguments(items), node))
 
 
 def _arguments(items: tuple[Value, ...]) -> "Arguments":
@@ -106,35 +135,79 @@ def _arguments(items: tuple[Value, ...]) -> "Arguments":
     return Arguments(list(items))
 
 
-def _batch_size(arguments: "Arguments") -> int | None:
-    size = arguments.get(0, "batch_size")
-    drops = arguments.keywords.get("drop_remainder")
-    if drops == Static(True) and size is not None and is_constant(size):
-        return int(size.const) if isinstance(size.const, int) else None
-    return None
+def _recounted(dataset: Dataset, name: str, arguments: "Arguments") -> Dataset:
+    """With other elements, or as many for ever; of the first few none is the last."""
+    if name == "repeat":
+        return replace(dataset, rows=None, is_endless=not arguments.all())
+    count = _number(arguments.get(0, "count"))
+    if name != "take" or count is None:
+        return replace(dataset, rows=None)
+    rows = count if dataset.is_endless or count < (dataset.rows or 0) else None
+    return Dataset(_whole(dataset.element) if dataset.is_endless else dataset.element, rows)
 
 
-def _batched(element: Value, size: int | None) -> Value:
-    if isinstance(element, Tuple):
-        return Tuple(tuple(_batched(item, size) for item in element.items))
-    shape = element.shape if isinstance(element, Tensor) else None
-    if shape is None or shape.lost is not None:
-        return element
-    first = shapes.size_of(Static(None) if size is None else Static(size))
-    return shapes.with_shape(element, replace(shape, dims=(first, *shape.dims)))
+def _whole(element: Value) -> Value:
+    match element:
+        case Tuple(items):
+            return Tuple(tuple(map(_whole, items)))
+        case Tensor(shape=Shape() as shape):
+            return replace(element, shape=replace(shape, ragged=None))
+        case Batch():
+            return UNKNOWN
+    return element
+
+
+def _number(value: Value | None) -> int | None:
+    """A number that is known."""
+    if not isinstance(value, Static) or not isinstance(value.const, int):
+        return None
+    return None if isinstance(value.const, bool) else value.const
+
+
+def _may_be_smaller(dataset: Dataset, size: int | None) -> bool:
+    """Whether the last batch may be smaller; not where its size is for somebody else to say."""
+    if size is None or size < 2 or dataset.is_endless:
+        return False
+    return dataset.rows is None or dataset.rows % size != 0
+
+
+def _batched(element: Value, size: int | None, ragged: Loss | None) -> Value:
+    match element:
+        case Tuple(items):
+            return Tuple(tuple(_batched(item, size, ragged) for item in items))
+        case Tensor(shape=Shape(lost=None) as shape):
+            first = shapes.size_of(Static(None) if size is None else Static(size))
+            dims = (first, *shape.dims)
+            return replace(element, shape=replace(shape, dims=dims, ragged=ragged))
+        case Unknown() if ragged is not None:
+            return Batch(ragged)
+    return element
 
 
 @handles("torch.utils.data.TensorDataset")
 def _tensors(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    return Dataset(arguments.positional[0] if arguments.positional else UNKNOWN)
+    return Dataset(Tuple(tuple(arguments.positional)))
 
 
 @handles(LOADER)
 def _loader(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
-    """Batches of a loader; the last one is smaller, but where that is known not to be."""
-    if not isinstance(node, cst.Call) or not _may_be_ragged(arguments):
-        return UNKNOWN
-    return Dataset(Batch(Loss(node, LOADER, frame.module, frame.function)))
+    """Batches of a loader; the last one is smaller, but where that is known not to be. Of a
+    dataset of tensors they are a list of tensors."""
+    lost = None
+    if isinstance(node, cst.Call) and _may_be_ragged(arguments):
+        lost = Loss(node, LOADER, frame.module, frame.function)
+    items = _tensors_of(arguments.get(0, "dataset"))
+    if items and "collate_fn" not in arguments.keywords and not arguments.open:
+        shape = None if lost is None else Shape((Size.VARIES,), more=True, lost=lost)
+        return Dataset(Tuple((Tensor(grad=False, device="cpu", shape=shape),) * len(items)))
+    return UNKNOWN if lost is None else Dataset(Batch(lost))
+
+
+def _tensors_of(dataset: Value | None) -> tuple[Value, ...]:
+    """The tensors of a `TensorDataset`."""
+    element = dataset.element if isinstance(dataset, Dataset) else None
+    items = element.items if isinstance(element, Tuple) else ()
+    return items if all(isinstance(each, Tensor) for each in items) else ()
 
 
 def _may_be_ragged(arguments: "Arguments") -> bool:
@@ -145,9 +218,9 @@ def _may_be_ragged(arguments: "Arguments") -> bool:
         return False
     if arguments.open or "batch_sampler" in arguments.keywords:
         return False
-    dataset = arguments.get(0, "dataset")
-    items = dataset.element if isinstance(dataset, Dataset) else None
-    dims = items.shape.dims if isinstance(items, Tensor) and items.shape is not None else ()
+    items = _tensors_of(arguments.get(0, "dataset"))
+    first = items[0] if items else None
+    dims = first.shape.dims if isinstance(first, Tensor) and first.shape is not None else ()
     rows = dims[0] if dims else None
     return batch > 1 and not (isinstance(rows, int) and rows % batch == 0)
 
@@ -167,10 +240,47 @@ def _from_generator(
     return Dataset(Tuple((lost,) * len(types.items)) if isinstance(types, Tuple) else lost)
 
 
+@handles("tensorflow.data.Dataset.from_tensor_slices")
+def _slices(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    given = arguments.get(0, "tensors") or UNKNOWN
+    first = next(iter(leaves_of((given,))), UNKNOWN)
+    dims = first.shape.dims if isinstance(first, Tensor) and first.shape is not None else ()
+    rows = dims[0] if dims and isinstance(dims[0], int) else None
+    return Dataset(_slice(given), rows)
+
+
+def _slice(value: Value) -> Value:
+    """One element of a tensor, or of each in a tuple: in a graph it is one of TensorFlow."""
+    if isinstance(value, Tuple):
+        return Tuple(tuple(map(_slice, value.items)))
+    element = element_of(value)
+    if not isinstance(element, Tensor) or element.shape is None:
+        return UNKNOWN
+    return replace(element, framework=Framework.TENSORFLOW)
+
+
+@handles("tensorflow.data.Dataset.zip")
+def _zip(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    first = arguments.get(0, "datasets") or UNKNOWN
+    given = first.items if isinstance(first, Tuple) else tuple(arguments.positional)
+    parts = [each for each in given if isinstance(each, Dataset)]
+    if not parts or len(parts) < len(given):
+        return Dataset(UNKNOWN)
+    finite = [each.rows for each in parts if not each.is_endless]
+    rows = [each for each in finite if each is not None]
+    element = Tuple(tuple(each.element for each in parts))
+    return Dataset(element, min(rows) if rows and len(rows) == len(finite) else None, not finite)
+
+
+@handles("tensorflow.data.Dataset.range")
+def _numbers(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
+    scalar = Tensor(framework=Framework.TENSORFLOW, dtype="int64", shape=Shape())
+    only = arguments.positional[0] if len(arguments.all()) == 1 else None
+    return Dataset(scalar, _number(only))
+
+
 @handles(
-    "tensorflow.data.Dataset.from_tensor_slices",
     "tensorflow.data.Dataset.from_tensors",
-    "tensorflow.data.Dataset.range",
     "tensorflow.data.Dataset.list_files",
     "tensorflow.data.TFRecordDataset",
     "tensorflow.data.TextLineDataset",

@@ -27,11 +27,11 @@ from jitlint.analysis.values import (
     Class,
     Dict,
     ExternalInstance,
+    Framework,
     Function,
     Instance,
     Kernel,
     Optional,
-    Origin,
     Read,
     Sequence,
     Shape,
@@ -158,7 +158,7 @@ def _is_training(node: cst.BaseExpression) -> bool:
 # -- leaves --------------------------------------------------------------------------------
 
 
-CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE}
+CONSTANTS = {"None": NONE, "True": TRUE, "False": FALSE, "__debug__": TRUE}
 
 
 def _name(frame: Frame, node: cst.Name) -> Value:
@@ -197,7 +197,7 @@ def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             value = evaluate(frame, part.expression)
-            if is_tensor(value):
+            if is_tensor(value) and value.framework is not Framework.NUMPY:
                 is_read = not is_handed_on(node, frame.module.tree)
                 row = frame.machine.torch.construct(FORMATS[is_read])
                 frame.observe_number(part.expression, row, value, Use.FORMAT)
@@ -319,7 +319,7 @@ def _unary(frame: Frame, node: cst.UnaryOperation) -> Value:
         return computed(frame, node, value)
     if isinstance(value, Static) and is_constant(value):
         return _negated(node.operator, value)
-    return replace(value, origin=Origin.COMPUTED) if is_tensor(value) else value
+    return replace(value, origin=value.derived) if is_tensor(value) else value
 
 
 def _not(frame: Frame, node: cst.UnaryOperation, value: Value) -> Value:
@@ -651,7 +651,7 @@ def _tensor_item(tensor: Tensor, index: list[Value | None]) -> Tensor:
     if tensor.rank == 1 and len(index) == 1:
         scalar = isinstance(index[0], Static) and not is_none(index[0])
         rank = 0 if scalar else (1 if index[0] is None else None)
-    return replace(tensor, rank=rank, origin=Origin.COMPUTED)
+    return replace(tensor, rank=rank, origin=tensor.derived)
 
 
 def _item_shape(

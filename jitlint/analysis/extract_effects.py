@@ -227,28 +227,35 @@ def _written_call(name: str) -> Outcome:
     return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
 
 
-PATCHED = ("logging.Logger",)
-"""Classes to which libraries add methods of their own."""
+PATCHED = {"logging.Logger": "warning"}
+"""Classes to which libraries add methods of their own, and what those do (`warning_once`)."""
 
 
 def added_methods() -> dict[str, dict[str, Any]]:
-    """Entries "<class>.*" of the section `standard`: a call of a method that was added."""
+    """Entries "<class>.*" of the section `standard`: a call of a method that was added, which
+    is taken to do what it is added for."""
     found = dict(in_processes(_call_of_added, PATCHED))
-    return {f"{name}.*": _entry(outcome) for name, outcome in found.items() if outcome.identifier}
+    return {
+        f"{name}.*": {**_entry(outcome), **({"effect": effect} if effect else {})}
+        for name, (outcome, effect) in found.items()
+        if outcome.identifier
+    }
 
 
-def _call_of_added(name: str) -> Outcome:
+def _call_of_added(name: str) -> tuple[Outcome, str | None]:
     import torch
 
     cls = _resolved(name)
-    cls.an_added_method = lambda self, text: None
+    cls.an_added_method = getattr(cls, PATCHED[name])
     thing = cls("name")
 
     def region(x: Any) -> Any:
         thing.an_added_method("text")
         return x + 1
 
-    return compile_region(region, torch.ones(2))
+    outcome = compile_region(region, torch.ones(2))
+    _speak()
+    return outcome, effect_of(lambda: thing.an_added_method("text"))
 
 
 PLAIN = (str, bytes, int, float, tuple, list, dict, set, frozenset, type, ModuleType, Enum)

@@ -17,7 +17,7 @@ TABLES = Path(__file__).with_name("tables")
 SCHEMA = 1
 ROOTS = ("tensorflow", "keras")
 MEASURED = {
-    "keras": {"activations", "layers", "ops", "random"},
+    "keras": {"activations", "layers", "models", "ops", "random"},
     "tensorflow": {
         *("audio", "bitwise", "image", "io", "keras", "linalg", "math", "nest", "nn"),
         *("quantization", "ragged", "random", "signal", "sparse", "strings"),
@@ -35,6 +35,9 @@ SAMPLES: tuple[tuple[Any, Any], ...] = (
 """Shapes that are tried in turn, each with its twin whose first dimension is open."""
 KNOWN, LOST = (2, 3), None
 DTYPES = ("float32", "int32", "bool", "string")
+NUMBERS = ("float32", "float64", "int32", "int64", "bool")
+NAMES_DTYPE = frozenset({"dtype", "Tout", "T", "out_type", "output_type"})
+"""Parameters that choose the dtype of a result."""
 
 
 def main() -> None:
@@ -177,8 +180,30 @@ def _measured(tf: Any, function: Callable[..., Any]) -> dict[str, Any] | None:
         for dtype in DTYPES:
             result = _called(tf, function, required, sample[0], dtype)
             if not isinstance(result, Exception):
-                return _entry(tf, function, required, sample, dtype, result)
+                entry = _entry(tf, function, required, sample, dtype, result)
+                if "one_argument" in entry:
+                    return entry  # more arguments make another function of it
+                return entry | _dtype_of(tf, function, required, sample[0])
     return None
+
+
+def _dtype_of(
+    tf: Any, function: Callable[..., Any], required: list[str], shape: Any
+) -> dict[str, str]:
+    """The dtype of the result, if it is that of the argument, or always the same one."""
+    is_filled = len(required) > 1 and not SHAPES.isdisjoint(required)  # with what decides
+    if is_filled or not NAMES_DTYPE.isdisjoint(required):
+        return {}
+    results = {
+        dtype: _first_tensor(tf, _called(tf, function, required, shape, dtype)) for dtype in NUMBERS
+    }
+    found = {dtype: result.dtype.name for dtype, result in results.items() if result is not None}
+    if len(found) < 2:
+        return {}
+    if all(given == returned for given, returned in found.items()):
+        return {"dtype": "same"}
+    returned = set(found.values())
+    return {"dtype": returned.pop()} if len(returned) == 1 else {}
 
 
 def _required(function: Callable[..., Any]) -> list[str] | None:
@@ -199,6 +224,7 @@ def _argument(tf: Any, name: str, tensor: Any, shape: Any, spells: bool) -> Any:
         "func": lambda *items: items[0],
         "inp": [tensor],
         "Tout": tf.float32,
+        "out_type": tf.float32,
         "multiples": [1, 1],
         "num_or_size_splits": 1,
         "mask": tf.constant([True, False, True][: tensor.shape[0]]) if tensor.shape.rank else True,

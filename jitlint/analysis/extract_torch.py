@@ -18,6 +18,7 @@ from typing import Any
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
 from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
+from jitlint.analysis.extract_creations import with_creations
 from jitlint.analysis.extract_effects import (
     added_methods,
     bases,
@@ -70,6 +71,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "results": lambda table: {"standard": with_results(table["standard"])},
     "exports": with_exports,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
+    "creations": lambda table: {"functions": with_creations(table["functions"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},

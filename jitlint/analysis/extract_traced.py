@@ -13,7 +13,9 @@ those that write to a stream, a log or a file. Both are called while a program i
 warning is shown once anyway.)
 `mode_dependent` are modules that compute something else in `train()` than in `eval()`, as
 they are made by default, and `training_by_default` functions whose `training` is true
-(with the position of that parameter).
+(with the position of that parameter). `mode_switches` are the parameters of both, with their
+positions, of which a false value (`Dropout(p=0)`) makes the mode irrelevant, and another one
+(`InstanceNorm2d(…, track_running_stats=True)`) relevant.
 """
 
 import contextlib
@@ -62,6 +64,7 @@ def main() -> None:
         "writes": sorted(_writing()),
         "mode_dependent": sorted(_mode_dependent()),
         "training_by_default": dict(sorted(_training_by_default())),
+        "mode_switches": dict(sorted(_mode_switches())),
     }
     json.dump(table, sys.stdout, indent=1, sort_keys=True)
     sys.stdout.write("\n")
@@ -433,14 +436,53 @@ MODULE_INPUTS = (1, 2, 3)
 
 def _mode_dependent() -> Iterator[str]:
     """The first arguments and inputs that a module takes decide."""
+
+    yield from (f"torch.nn.{name}" for name, cls in _modules() if _depends_on_mode(cls, {}))
+
+
+def _modules() -> Iterator[tuple[str, Any]]:
     import torch
 
     for name, cls in vars(torch.nn).items():
-        if isinstance(cls, type) and issubclass(cls, torch.nn.Module) and _depends_on_mode(cls):
-            yield f"torch.nn.{name}"
+        if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
+            yield name, cls
 
 
-def _depends_on_mode(cls: Any) -> bool:
+def _mode_switches() -> Iterator[tuple[str, dict[str, int]]]:
+    for name, cls in _modules():
+        found = dict(_switches(cls, partial(_depends_on_mode, cls)))
+        if found:
+            yield f"torch.nn.{name}", found
+    for dotted, _ in _training_by_default():
+        function = getattr(sys.modules["torch.nn.functional"], dotted.rpartition(".")[2])
+        found = dict(_switches(function, partial(_draws, function)))
+        if found:
+            yield dotted, found
+
+
+def _switches(
+    maker: Any, depends: Callable[[dict[str, Any]], bool | None]
+) -> Iterator[tuple[str, int]]:
+    """Parameters with a number or a flag as default that decide, and their positions."""
+    for position, (name, parameter) in enumerate(inspect.signature(maker).parameters.items()):
+        kind = type(parameter.default)
+        other = {bool: True, float: 0.5}.get(kind)
+        if other is not None and depends({name: other}) and depends({name: kind(0)}) is False:
+            yield name, position
+
+
+def _draws(function: Any, given: dict[str, Any]) -> bool | None:
+    import torch
+
+    given = {"training": True, **given}
+    try:
+        return not torch.equal(function(torch.ones(4, 4, 4), **given), torch.ones(4, 4, 4))
+    except TypeError:
+        return None
+
+
+def _depends_on_mode(cls: Any, given: dict[str, Any]) -> bool | None:
+    """Whether a module made with `given` computes something else in each mode; None: it fails."""
     import torch
 
     for arguments, shape, count in itertools.product(
@@ -450,14 +492,14 @@ def _depends_on_mode(cls: Any) -> bool:
         try:
             for mode in (True, False):
                 torch.manual_seed(0)
-                module = cls(*arguments).train(mode)
+                module = cls(*arguments, **given).train(mode)
                 results.append(module(*[torch.rand(shape) - 0.5] * count))
         except Exception:
             continue
         first, second = (r[0] if isinstance(r, tuple) else r for r in results)
         if isinstance(first, torch.Tensor):
             return not torch.allclose(first, second, equal_nan=True)
-    return False
+    return None
 
 
 def _training_by_default() -> Iterator[tuple[str, int]]:

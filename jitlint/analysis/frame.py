@@ -70,7 +70,9 @@ class Loop:
 @dataclass(slots=True)
 class Frame:
     """`function` is None in a module body; `region` is None in code that is not compiled.
-    `owners` are the names and paths that may have paths of attributes among `variables`."""
+    `owners` are the names and paths that may have paths of attributes among `variables`.
+    `guards` counts the tests of which `guarded` tells; `optional`: a setting of the process,
+    which is not known here, decides whether this code runs."""
 
     machine: "Machine"
     module: Module
@@ -84,6 +86,7 @@ class Frame:
     loops: list[Loop] = field(default_factory=list)
     globals: set[str] = field(default_factory=set)
     guards: int = 0
+    optional: bool = False
     silent: int = 0
     owners: set[str] = field(default_factory=set)
 
@@ -94,7 +97,7 @@ class Frame:
         if self.region is None or self.silent:
             return
         test = self.machine.log.truth_test(node, construct, owner, self.module, self.function)
-        test.see(value, self.guards > 0)
+        test.see(value, self.is_guarded)
         test.reached(self.region, self.moment())
 
     def observe_operation(
@@ -110,7 +113,7 @@ class Frame:
             return
         log = self.machine.log
         operation = log.operation(node, operator, use, self.module, self.function)
-        operation.see(tuple(operands), keywords or {}, self.guards > 0)
+        operation.see(tuple(operands), keywords or {}, self.is_guarded)
         operation.reached(self.region, self.moment())
 
     def observe_number(
@@ -145,6 +148,10 @@ class Frame:
         if len(compiled.arguments) < MAX_MOMENTS:
             compiled.arguments.append(dict(self.variables))
         compiled.reached(self.region, self.moment())
+
+    @property
+    def is_guarded(self) -> bool:
+        return self.guards > 0 or self.optional
 
     @property
     def tracer(self) -> str:
@@ -225,6 +232,14 @@ class Frame:
         self.guards -= undecided
 
     @contextmanager
+    def under(self, setting: bool) -> Iterator[None]:
+        """What runs, callees included, only if a setting lets it."""
+        outside = self.optional
+        self.optional = outside or setting
+        yield
+        self.optional = outside
+
+    @contextmanager
     def quiet(self) -> Iterator[None]:
         """Code whose truth tests are not worth a finding, such as arguments of `raise`."""
         self.silent += 1
@@ -268,7 +283,7 @@ def _is_asked(value: Value, row: Operator) -> bool:
     match value:
         case Tensor(maybe=True):
             return False
-        case Tensor(origin=Origin.GIVEN):
+        case Tensor(origin=Origin.GIVEN | Origin.CONSTANT):
             return row.given
         case Tensor(origin=origin):
             return origin is Origin.COMPUTED

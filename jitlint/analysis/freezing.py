@@ -7,6 +7,7 @@ is measured (`jitlint.analysis.extract_traced`).
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -29,6 +30,9 @@ from jitlint.analysis.values import (
     Value,
 )
 from jitlint.project.modules import FunctionInfo
+
+if TYPE_CHECKING:
+    from jitlint.analysis.calls import Arguments
 
 CONVERSIONS = {f"builtins.{kind}": f"__{kind}__" for kind in ("int", "float", "complex")}
 ITERATING = frozenset(
@@ -94,13 +98,14 @@ def by_attribute(frame: Frame, receiver: Tensor, node: cst.Attribute) -> Value:
 
 
 def by_function(
-    frame: Frame, name: str, given: list[Value], result: Value, node: cst.BaseExpression
+    frame: Frame, name: str, arguments: "Arguments", result: Value, node: cst.BaseExpression
 ) -> Value:
     """The result of a function of a library; the log is told of what it freezes."""
-    arguments = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
-    if arguments and is_state(frame, arguments[0]):
+    nodes = [arg.value for arg in node.args] if isinstance(node, cst.Call) else []
+    if nodes and is_state(frame, nodes[0]):
         return STATIC if _is_size(result) else result
-    _of_mode(frame, name, given, node)
+    _of_mode(frame, name, arguments, node)
+    given = arguments.all()
     freezes = any(freeze(frame, name, given, node) for freeze in OF_FUNCTIONS)
     return _as_number(result, name) if freezes else result
 
@@ -149,18 +154,16 @@ def _of_data(frame: Frame, name: str, given: list[Value], node: cst.BaseExpressi
     return _note(frame, node, Freeze.DATA, "data", row, tensor, name)
 
 
-def _of_mode(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> None:
+def _of_mode(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> None:
     """`F.dropout(x, p)` is in training mode whatever the module is in."""
-    position = frame.machine.tracing.training_position(name)
-    if position is None or not isinstance(node, cst.Call):
+    table = frame.machine.tracing
+    position = table.training_position(name)
+    if position is None or arguments.rest is not None or arguments.open:
         return
-    arguments = node.args
-    is_given = any(
-        each.keyword is not None and each.keyword.value == "training" for each in arguments
-    )
-    is_open = any(each.star for each in arguments)
-    if not is_given and not is_open and len(arguments) <= position:
-        frame.observe_frozen(node, Freeze.TRAINING, name, "frozen", given[0] if given else STATIC)
+    is_told = arguments.get(position, "training") is not None
+    if not is_told and not table.is_switched_off(name, arguments.constant):
+        value = arguments.all()[0] if arguments.all() else STATIC
+        frame.observe_frozen(node, Freeze.TRAINING, name, "frozen", value)
 
 
 def _of_metadata(frame: Frame, name: str, given: list[Value], node: cst.BaseExpression) -> bool:

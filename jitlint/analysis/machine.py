@@ -46,7 +46,6 @@ from jitlint.analysis.values import (
     Kernel,
     ModuleValue,
     Optional,
-    Origin,
     Partial,
     Pinned,
     Sequence,
@@ -135,6 +134,11 @@ class Machine:
         self.changes = Changes()
         self.requests: list[RegionRequest] = []
         self.call_sites: dict[FunctionInfo, list[dict[str, Value]]] = {}
+        self.symbolic_calls: dict[tuple[Module, FunctionInfo | None], list[Value]] = {}
+        self.eager_models: set[ClassInfo] = set()
+        self.fused_models: set[ClassInfo] = set()
+        self.settings: dict[tuple[Module, str], bool] = {}
+        self._saved: dict[ClassInfo, Value] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()
@@ -254,6 +258,25 @@ class Machine:
             and not any(map(_is_autograd, bases))
         )
 
+    def is_keras(self, cls: ClassInfo) -> bool:
+        """Whether it is a `keras.Layer` or a `keras.Model`."""
+        return any(
+            base.removeprefix("tensorflow.").startswith("keras.")
+            and base.rpartition(".")[2] in ("Layer", "Model", "Sequential")
+            for base in self.external_bases(cls)
+        )
+
+    def run_by_call(self, cls: ClassInfo) -> str:
+        """The method that runs when an object of the class is called."""
+        if self.is_module(cls):
+            return "forward"
+        return "call" if self.is_keras(cls) else "__call__"
+
+    def kind_inside(self, cls: ClassInfo, kind: RegionKind) -> RegionKind:
+        """AutoGraph does not follow a call of a Keras object."""
+        is_left = kind is RegionKind.GRAPH and self.is_keras(cls)
+        return RegionKind.KERAS if is_left else kind
+
     def is_enum(self, cls: ClassInfo) -> bool:
         return any(base.startswith("enum.") for base in self.external_bases(cls))
 
@@ -339,6 +362,9 @@ class Machine:
                 return ExternalMethod(receiver, name)
             case ExternalInstance():
                 return PARAMETERS.get(name) or ExternalMethod(receiver, name)
+            case Unknown() if name == "saved_tensors" and frame.function is not None:
+                holder = frame.function.cls
+                return UNKNOWN if holder is None else self._saved.get(holder, UNKNOWN)
         return self._unknown_attribute(name)
 
     @staticmethod
@@ -362,7 +388,7 @@ class Machine:
                 rank = receiver.rank if name in ("T", "data", "real", "mT", "H") else None
                 grad = False if name == "data" else receiver.grad
                 return replace(
-                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=Origin.COMPUTED
+                    receiver, rank=rank, maybe=False, grad=grad, shape=None, origin=receiver.derived
                 )
             case None if name == "ndim":
                 return STATIC
@@ -398,6 +424,25 @@ class Machine:
         if name in METADATA or (name == "training" and self.is_module(cls)):
             return STATIC
         return ExternalMethod(receiver, name) if self.external_bases(cls) else UNKNOWN
+
+    def backward_of(self, forward: FunctionInfo) -> FunctionInfo | None:
+        """The formula that belongs to the `forward` of a `torch.autograd.Function`."""
+        cls = forward.cls
+        return (
+            self.method(cls, "backward") if cls is not None and self.has_formula(forward) else None
+        )
+
+    def has_formula(self, method: FunctionInfo) -> bool:
+        """Whether it is a method of a `torch.autograd.Function`."""
+        cls = method.cls
+        return cls is not None and any(map(_is_autograd, self.external_bases(cls)))
+
+    def save_for_backward(self, frame: Frame, tensors: Items[Value]) -> None:
+        """Remember what the context of a `torch.autograd.Function` keeps."""
+        holder = frame.function.cls if frame.function is not None else None
+        if holder is not None:
+            saved = tuple_of(tensors)
+            self._saved[holder] = join(self._saved.get(holder, saved), saved)
 
     def _applied(self, cls: ClassInfo) -> Value | None:
         """`apply` of a `torch.autograd.Function`, which calls `forward` with a context."""
@@ -721,7 +766,7 @@ class Machine:
         region = frame.region
         limit = MAX_HOST_DEPTH if region is None else MAX_DEPTH
         mode = (region.kind, region.fullgraph) if region is not None else None
-        key: object = (info, function.closure, mode, tuple(bound.items()))
+        key: object = (info, function.closure, mode, frame.optional, tuple(bound.items()))
         if key in self._memo:
             return self._memo[key]
         if frame.silent:
@@ -746,7 +791,7 @@ class Machine:
         frame = Frame(
             self, info.module, info, region, dict(bound), function.closure, caller.depth + 1
         )
-        frame.silent = caller.silent
+        frame.silent, frame.optional = caller.silent, caller.optional
         if isinstance(info.node, cst.Lambda):
             return evaluate(frame, info.node.body)
         if self.watches_functions:
@@ -832,6 +877,8 @@ class Machine:
         """Remember with which options `tf.function` took a function over."""
         function = target.function if isinstance(target, BoundMethod) else target
         kind = _kind_of(maker, arguments)
+        if maker.name == tables_of_makers.KERAS_COMPILE:
+            return  # Python still calls the method or the function itself
         if kind in GRAPHS and isinstance(function, Function):
             self.graphs[function.info] = kind, dict(arguments.keywords)
 

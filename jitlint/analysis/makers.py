@@ -55,6 +55,13 @@ ROWS = (
             ("autograph", False, RegionKind.GRAPH_PLAIN),
         ),
     ),
+    # keras/src/trainers/trainer.py (3.15), def compile(self, optimizer, loss, …, jit_compile);
+    # jit_compile="auto", the default, is False on a CPU (measured)
+    Maker(
+        *("keras.Model.compile", RegionKind.KERAS, "self"),
+        off="run_eagerly",
+        variants=(("jit_compile", True, RegionKind.XLA),),
+    ),
     # numba 0.68: core/decorators.py, np/ufunc/decorators.py, stencils/stencil.py
     Maker("numba.njit", RegionKind.NUMBA, "py_func"),
     Maker("numba.jit", RegionKind.NUMBA, "py_func", off="forceobj"),
@@ -86,6 +93,8 @@ CUT_OFFS = frozenset(
 
 UNSCRIPTED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 """Decorators whose function TorchScript calls by its signature and leaves to Python."""
+
+KERAS_COMPILE = "keras.Model.compile"
 
 EXPORTED = "torch.jit.export"
 

@@ -9,11 +9,13 @@ from jitlint.analysis.values import (
     MISSING,
     STATIC,
     UNKNOWN,
+    Batch,
     Dict,
     External,
     Framework,
     Instance,
     Optional,
+    Origin,
     Read,
     Sequence,
     Shape,
@@ -64,6 +66,9 @@ def binary(name: str, left: Value, right: Value) -> Value:
         return Dict(tuple({**dict(left.items), **dict(right.items)}.items()), left.default)
     if isinstance(left, Optional) or isinstance(right, Optional):
         return binary(name, _present(left), _present(right))
+    for batch, other in ((left, right), (right, left)):
+        if isinstance(batch, Batch) and isinstance(other, Static):
+            return batch
     return UNKNOWN
 
 
@@ -171,11 +176,20 @@ def traits_of(values: Iterable[Value]) -> dict[str, Any]:
     grads = {False if tensor in arrays else tensor.grad for tensor in tensors}
     devices = {"cpu" if tensor in arrays else tensor.device for tensor in tensors}
     grad = True if True in grads else (False if grads == {False} and is_known else None)
+    is_constant = bool(tensors) and is_known and not any(map(is_of_data, given))
     return {
         "assumed": bool(tensors) and all(tensor.assumed for tensor in tensors),
         "grad": grad,
         "device": devices.pop() if len(devices) == 1 and is_known else None,
+        "origin": Origin.CONSTANT if is_constant else Origin.COMPUTED,
     }
+
+
+def is_of_data(value: Value) -> bool:
+    """Whether a value is not the same in each call."""
+    if isinstance(value, Tensor):
+        return value.origin is not Origin.CONSTANT
+    return isinstance(value, Static) and value.source is Source.DATA
 
 
 def _arithmetic_shape(left: Value, right: Value) -> Shape | None:
@@ -194,9 +208,16 @@ def _promoted(name: str, left: Value, right: Value) -> str | None:
         return None
     dtype = dtypes.pop()
     others = [side for side in (left, right) if not isinstance(side, Tensor)]
-    if dtype is None or not dtype.startswith(("float", "bfloat")):
+    if dtype is None or not all(isinstance(other, Static) for other in others):
         return None
-    return dtype if all(isinstance(other, Static) for other in others) else None
+    if dtype.startswith("int"):
+        is_integral = name not in ("Divide", "Power") and all(map(_is_integer, others))
+        return dtype if is_integral else None
+    return dtype if dtype.startswith(("float", "bfloat")) else None
+
+
+def _is_integer(value: Value) -> bool:
+    return isinstance(value, Static) and type(value.const) is int
 
 
 def broadcast_rank(values: Iterable[Value]) -> int | None:

@@ -1,23 +1,29 @@
 """What TensorFlow's functions and layers do to static shapes, by their table rows."""
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from jitlint.analysis import shapes
-from jitlint.analysis.calls import handles
+from jitlint.analysis.calls import apply, handles
 from jitlint.analysis.frame import Frame
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     NONE,
     UNKNOWN,
+    Batch,
+    BoundMethod,
     External,
     Framework,
+    Function,
     Loss,
     Sequence,
     Shape,
     Size,
+    Static,
     Tensor,
     Tuple,
     Value,
@@ -44,6 +50,33 @@ def check(frame: Frame, operator: Operator, arguments: "Arguments", node: cst.CS
         shapes.used(frame, node, *arguments.all())
 
 
+PYTHON = frozenset({"tensorflow.numpy_function", "tensorflow.py_function"})
+"""Functions that have Python run what they are given, when the graph runs."""
+ANY = replace(GRAPH_TENSOR, shape=Shape(more=True, nested=True))
+"""A tensor, or a structure of tensors."""
+
+
+def lost_inside(
+    frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression
+) -> Tensor | None:
+    """Run what a function is given to call in the graph, such as `tf.map_fn` and `tf.cond`; a
+    shape that is lost there is lost behind it."""
+    if name in PYTHON:
+        return None
+    results = []
+    for value in leaves_of(arguments.all()):
+        info = value.info if isinstance(value, Function) else None
+        if isinstance(value, BoundMethod):
+            info = value.function.info
+        if info is not None:
+            required = [each for each in info.parameters if each.default is None]
+            count = len(required) - isinstance(value, BoundMethod)
+            results.append(apply(frame, value, type(arguments)([ANY] * count), node))
+    shapes_inside = [each.shape for each in leaves_of(results) if isinstance(each, Tensor)]
+    lost = next((each for each in shapes_inside if each is not None and each.lost), None)
+    return None if lost is None else replace(GRAPH_TENSOR, shape=lost)
+
+
 def _last_is_open(shape: Shape) -> bool:
     return not shape.more and bool(shape.dims) and shape.dims[-1] in (Size.OPEN, Size.DATA)
 
@@ -67,8 +100,19 @@ def result(
 
 
 def _of_tensor(operator: Operator, value: Tensor, arguments: "Arguments") -> Tensor:
-    value = replace(value, framework=Framework.TENSORFLOW, rank=None)
+    named = filter(None, map(_dtype_named, arguments.all()))
+    dtype = next(named, value.dtype)
+    value = replace(value, framework=Framework.TENSORFLOW, rank=None, dtype=dtype)
     return replace(value, shape=_shape(operator, arguments))
+
+
+DTYPES = re.compile(r"(?:tensorflow|numpy)\.((?:u?int|b?float|complex)\d+|bool|string)")
+
+
+def _dtype_named(value: Value | None) -> str | None:
+    """The dtype that an argument names: functions take it in several places."""
+    match = DTYPES.fullmatch(value.name) if isinstance(value, External) else None
+    return match[1] if match else None
 
 
 def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
@@ -84,6 +128,9 @@ def _shape(operator: Operator, arguments: "Arguments") -> Shape | None:
         return lost
     if operator.elementwise and len(tensors) == 1:
         return tensors[0]
+    first = arguments.positional[0] if arguments.positional else UNKNOWN
+    if operator.elementwise and isinstance(first, Batch):
+        return Shape((Size.OPEN,), more=True, ragged=first.loader)
     return None
 
 
@@ -123,7 +170,18 @@ def _constant(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExp
     if isinstance(value, Tensor) and value.framework is Framework.TENSORFLOW:
         return value
     spelled = shapes.shape_of(arguments.get(2, "shape"))
-    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value))
+    dtype = _dtype_named(arguments.get(1, "dtype")) or _dtype_of_value(value)
+    return replace(GRAPH_TENSOR, shape=spelled or shapes.shape_of_literal(value), dtype=dtype)
+
+
+LITERALS: dict[type, str] = {bool: "bool", int: "int32", float: "float32", str: "string"}
+
+
+def _dtype_of_value(value: Value) -> str | None:
+    """What TensorFlow makes of numbers, if they are all of one kind."""
+    leaves = leaves_of((value,))
+    kinds = {LITERALS.get(type(e.const)) if isinstance(e, Static) else None for e in leaves}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 @handles("tensorflow.unstack")
@@ -145,10 +203,8 @@ def _spec(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpress
     shape = shapes.shape_of(given)
     if name == "tensorflow.TensorSpec" and given == NONE and isinstance(node, cst.Call):
         shape = Shape(lost=Loss(node, name, frame.module, frame.function, is_declared=True))
-    dtype = arguments.get(1, "dtype")
-    named = dtype.name if isinstance(dtype, External) else ""
-    known = named.removeprefix("tensorflow.") if named.startswith("tensorflow.") else None
-    return replace(GRAPH_TENSOR, shape=shape, dtype=known)
+    dtype = _dtype_named(arguments.get(1, "dtype"))
+    return replace(GRAPH_TENSOR, shape=shape, dtype=dtype)
 
 
 @handles("tensorflow.TensorShape")

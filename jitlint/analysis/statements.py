@@ -22,6 +22,7 @@ from jitlint.analysis.expressions import (
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary
+from jitlint.analysis.process import is_setting
 from jitlint.analysis.values import (
     MAX_ITEMS,
     NONE,
@@ -35,7 +36,6 @@ from jitlint.analysis.values import (
     Instance,
     Sequence,
     StaticShape,
-    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -274,17 +274,18 @@ def _dotted(node: cst.CSTNode) -> str:
 def _if(frame: Frame, node: cst.If) -> bool:
     decided, when_true, when_false = branch(frame, node.test, Construct.IF, node)
     ends: list[Variables | None] = [None, None]
-    if decided is not False:
-        frame.variables = when_true
-        ends[0] = frame.variables if execute_block(frame, node.body) else None
-    if decided is not True:
-        frame.variables = when_false
-        falls = True
-        if isinstance(node.orelse, cst.If):
-            falls = _if(frame, node.orelse)
-        elif node.orelse is not None:
-            falls = execute_block(frame, node.orelse.body)
-        ends[1] = frame.variables if falls else None
+    with frame.under(setting=decided is None and is_setting(frame, node.test)):
+        if decided is not False:
+            frame.variables = when_true
+            ends[0] = frame.variables if execute_block(frame, node.body) else None
+        if decided is not True:
+            frame.variables = when_false
+            falls = True
+            if isinstance(node.orelse, cst.If):
+                falls = _if(frame, node.orelse)
+            elif node.orelse is not None:
+                falls = execute_block(frame, node.orelse.body)
+            ends[1] = frame.variables if falls else None
     return _continue_with(frame, join_variables(*ends))
 
 
@@ -297,8 +298,6 @@ def _continue_with(frame: Frame, variables: Variables | None) -> bool:
 
 def _for(frame: Frame, node: cst.For) -> bool:
     collection = evaluate(frame, node.iter)
-    if isinstance(collection, Tensor) and collection.shape is not None and collection.shape.lost:
-        frame.observe_need(collection.shape.lost, node.iter)
     if frame.tracer:
         freezing.by_loop(frame, collection, node.iter)
     element = iterated(frame, node.iter, collection)

@@ -45,7 +45,8 @@ class Operator:
     parameter is true; `items` is the number of tensors where that is fixed, and `structure`
     the kind of each where they are not all tensors (`torch.nn.LSTM`). `dtype` is
     "same" (as the first tensor, except `from_bool`), "float" (floating for integers too),
-    or a dtype's name; see `result_dtype`.
+    or a dtype's name; see `result_dtype`. `created` is the dtype of what is made of numbers
+    alone, or "numbers": it is theirs.
     `reduces`: without a dimension the result has rank 0; `broadcasts`: but with a second
     tensor it does not reduce (`torch.max`). `one_argument` is what it does instead when it
     is given nothing but its first argument (`torch.where`). `elementwise`: the shape is the
@@ -81,6 +82,7 @@ class Operator:
     with_flags: Mapping[str, Returns] = field(default_factory=dict)
     is_bool: bool = False
     dtype: str | None = None
+    created: str | None = None
     reduces: bool = False
     broadcasts: bool = False
     elementwise: bool = False
@@ -306,6 +308,21 @@ class Table:
         """The position of a parameter `training` that is true by default."""
         found = self._data.get("training_by_default", {}).get(function)
         return None if found is None else int(found)
+
+    def depends_on_mode(self, maker: str, given: "Callable[[int, str], Any]") -> bool:
+        """Whether a module computes something else in training mode; `given` tells the
+        constant of a parameter by position and name, None where there is none."""
+        if self.is_switched_off(maker, given):
+            return False
+        return self.lists("mode_dependent", maker) or any(self._switches(maker, given))
+
+    def is_switched_off(self, maker: str, given: "Callable[[int, str], Any]") -> bool:
+        """Whether the mode makes no difference for what is given, as in `Dropout(p=0)`."""
+        return any(value is not None and not value for value in self._switches(maker, given))
+
+    def _switches(self, maker: str, given: "Callable[[int, str], Any]") -> list[Any]:
+        positions = self._data.get("mode_switches", {}).get(maker, {})
+        return [given(position, name) for name, position in positions.items()]
 
     def outcome(self, section: str, name: str, tracer: str) -> str | None:
         """What becomes of something in a trace: "frozen", "raises", None if it is recorded."""

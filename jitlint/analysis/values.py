@@ -57,6 +57,9 @@ class Origin(enum.Enum):
     GIVEN = "given"
     """An input, a parameter or a buffer."""
     COMPUTED = "computed"
+    CONSTANT = "constant"
+    """A literal of one number in a region, or what is computed of such: the compiler knows it
+    (in default mode it stops where that is read, all the same)."""
 
 
 class Framework(enum.Enum):
@@ -112,13 +115,14 @@ class Shape:
 
     `more`: dimensions follow whose number is not known. `lost`: nothing is known, behind
     this call. `nested`: the value may be a structure of such tensors instead (inputs of a
-    Keras layer).
+    Keras layer). `ragged`: the call that makes batches, of which the last one is smaller.
     """
 
     dims: tuple[int | Size, ...] = ()
     more: bool = False
     lost: Loss | None = None
     nested: bool = False
+    ragged: Loss | None = None
 
     @property
     def is_open(self) -> bool:
@@ -193,6 +197,11 @@ class Tensor(Value):
     shape: Shape | None = None
     origin: Origin = Origin.COMPUTED
 
+    @property
+    def derived(self) -> Origin:
+        """The origin of what is computed of this tensor alone."""
+        return self.origin if self.origin is Origin.CONSTANT else Origin.COMPUTED
+
 
 @dataclass(frozen=True, slots=True)
 class StaticShape(Value):
@@ -203,9 +212,14 @@ class StaticShape(Value):
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Value):
-    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements."""
+    """A `tf.data.Dataset`, or a dataset of torch or its loader, with the join of the elements.
+
+    `rows`: how many there are, where that is known; `is_endless`: they never end.
+    """
 
     element: Value
+    rows: int | None = None
+    is_endless: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,12 +312,16 @@ class ExternalInstance(Compound):
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
     a hook was registered on it, if one was, and `watchers` are what runs around its calls.
+    `is_fused`: a model that Keras has XLA compile. `by_mode`: in training mode it computes
+    something else than in evaluation mode.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
     watchers: tuple[Value, ...] = ()
+    is_fused: bool = False
+    by_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -534,7 +552,7 @@ def join_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
     if a.lost is not b.lost:
         return None
     dims = tuple(_join_sizes(x, y) for x, y in zip(a.dims, b.dims, strict=True))
-    return Shape(dims, a.more, a.lost, a.nested and b.nested)
+    return Shape(dims, a.more, a.lost, a.nested and b.nested, a.ragged or b.ragged)
 
 
 def _join_sizes(a: int | Size, b: int | Size) -> int | Size:
@@ -612,7 +630,7 @@ def element_of(value: Value) -> Value:
         case Tensor():
             rank = 0 if value.rank == 1 else None
             shape = _element_shape(value.shape)
-            return replace(value, rank=rank, shape=shape, origin=Origin.COMPUTED)
+            return replace(value, rank=rank, shape=shape, origin=value.derived)
         case StaticShape(shape):
             return join_all(map(size_value, shape.dims)) if shape.dims else SHAPE
         case Dataset(element):
@@ -642,7 +660,7 @@ def _varying_shape(items: tuple[Value, ...], joined: Shape | None) -> Shape | No
 def _element_shape(shape: Shape | None) -> Shape | None:
     if shape is None or shape.lost is not None or not shape.dims:
         return shape
-    return replace(shape, dims=shape.dims[1:]) if not shape.more else None
+    return replace(shape, dims=shape.dims[1:], ragged=None) if not shape.more else None
 
 
 DATA_SHAPE = Shape((Size.DATA,), more=True)

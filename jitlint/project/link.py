@@ -9,7 +9,7 @@ import libcst as cst
 
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
-from jitlint.analysis.makers import EXPORTED, UNSCRIPTED, makers
+from jitlint.analysis.makers import EXPORTED, KERAS_COMPILE, UNSCRIPTED, makers
 from jitlint.analysis.shapes import BATCH_OPEN
 from jitlint.analysis.shapes_of_operators import GRAPH_TENSOR
 from jitlint.analysis.statements import execute
@@ -87,10 +87,15 @@ def creates_regions(module: Module) -> bool:
     names = makers().keys()
     if facts.mentions & names or any(name.startswith(PIPELINES) for name in facts.mentions):
         return True
-    return "compile" in facts.methods and any(m.startswith("torch.nn") for m in facts.mentions)
+    if "compile" not in facts.methods:
+        return False
+    is_asked = b"jit_compile" in module.source  # of a model that may come from another file
+    return is_asked or any(name.startswith(COMPILABLE) for name in facts.mentions)
 
 
-PIPELINES = ("tensorflow.data.",)
+COMPILABLE = ("torch.nn", "keras.", "tensorflow.keras.")
+"""Packages with classes whose objects have a method `compile`."""
+PIPELINES = ("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda")
 """Functions that these are given run in a graph."""
 
 
@@ -131,22 +136,13 @@ def _keras_entries(machine: Machine, module: Module) -> Iterator[Entry]:
     if b"keras" not in source or not any(text in source for text in KERAS_TRIGGERS):
         return
     for cls in module.classes.values():
-        if not _is_keras(machine, cls):
+        if not machine.is_keras(cls) or cls in machine.eager_models:
             continue
         for name in KERAS_METHODS:
             method = cls.methods.get(name)
             if method is not None:
                 kind = RegionKind.KERAS
                 yield Entry(method, Instance(cls), kind, module, method.node)
-
-
-def _is_keras(machine: Machine, cls: ClassInfo) -> bool:
-    """Whether the class is a `keras.Layer` or `keras.Model`."""
-    return any(
-        base.removeprefix("tensorflow.").startswith("keras.")
-        and base.rpartition(".")[2] in ("Layer", "Model", "Sequential")
-        for base in machine.external_bases(cls)
-    )
 
 
 def _wrappers(machine: Machine, sources: Iterable[Module]) -> frozenset[str]:
@@ -179,10 +175,10 @@ def _read_host_code(machine: Machine, module: Module) -> None:
     for statement in body:
         for part in statements_of(statement):
             execute(frame, part)
+    for cls in module.classes.values():  # first: functions call the methods that they compile
+        _read_host_class(machine, cls)
     for info in module.functions.values():
         _read_host_function(machine, info, None)
-    for cls in module.classes.values():
-        _read_host_class(machine, cls)
 
 
 def _read_host_class(machine: Machine, cls: ClassInfo) -> None:
@@ -214,11 +210,16 @@ def _entries_of(machine: Machine, request: RegionRequest, target: Value) -> Iter
             yield _entry(request, info, None)
         case BoundMethod(receiver, function):
             yield _entry(request, function.info, receiver)
+        case Instance(cls) | Class(cls) if request.maker == KERAS_COMPILE:
+            for name in KERAS_METHODS:
+                method = machine.method(cls, name)
+                if method is not None:
+                    yield _entry(request, method, Instance(cls))
         case Instance(cls) | Class(cls):
-            name = "forward" if machine.is_module(cls) else "__call__"
-            method = machine.method(cls, name)
+            method = machine.method(cls, machine.run_by_call(cls))
             if method is not None:
-                yield _entry(request, method, Instance(cls))
+                entry = _entry(request, method, Instance(cls))
+                yield replace(entry, kind=machine.kind_inside(cls, entry.kind))
         case ExternalInstance(children=children):
             for child in children:
                 yield from _entries_of(machine, request, child)
@@ -335,6 +336,8 @@ def _forwards(machine: Machine, module: Module) -> Iterator[Entry]:
 
 def _members(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
     is_glob = any(character in pattern for character in "*?[")
+    if is_glob:
+        yield from _given_out(machine, module, pattern)
     if is_glob and b"def " not in module.source:
         return
     names = [n for n, b in module.facts.bindings.items() if b.kind is BindingKind.FUNCTION]
@@ -350,6 +353,20 @@ def _members(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
         for name, info in cls.methods.items():
             if fnmatch.fnmatchcase(name, method_name):
                 yield _library_entry(info, Instance(cls))
+
+
+def _given_out(machine: Machine, module: Module, pattern: str) -> Iterator[Entry]:
+    """Private functions of the package with a public name: `from ._impl import _f as f`."""
+    package = module.name.partition(".")[0]
+    for name, binding in module.facts.bindings.items():
+        is_private = binding.target.rpartition(".")[2].startswith("_")
+        if binding.kind is not BindingKind.IMPORT or not is_private or name.startswith("_"):
+            continue
+        if not (fnmatch.fnmatchcase(name, pattern) and _is_in(binding.target, package)):
+            continue
+        match machine.project.resolve(binding.target):
+            case (FunctionInfo() as info, "") if _has_tensor_evidence(machine, info):
+                yield _library_entry(info, None)
 
 
 def _has_tensor_evidence(machine: Machine, info: FunctionInfo) -> bool:
@@ -448,10 +465,11 @@ def _graph_parameter(entry: Entry, options: dict[str, Value], position: int, nam
     is_number = position == 0 and is_member_of_numbers(entry.function, name)
     if contradicted(entry.function, name) and not is_number:
         return UNKNOWN
-    if entry.kind is RegionKind.KERAS:
+    if entry.kind is RegionKind.KERAS or entry.maker == KERAS_COMPILE:
         is_input = position == 0 and entry.function.name == "call"
-        shape = replace(BATCH_OPEN, nested=True) if is_input else None
-        return replace(GRAPH_TENSOR, shape=shape) if is_input else UNKNOWN
+        if is_input or entry.receiver is None:  # a loss and a metric take tensors
+            return replace(GRAPH_TENSOR, shape=replace(BATCH_OPEN, nested=is_input))
+        return UNKNOWN
     relaxed = any(options.get(name) == Static(True) for name in RELAXING)
     return replace(GRAPH_TENSOR, shape=BATCH_OPEN if relaxed else None)
 

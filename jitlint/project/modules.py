@@ -84,6 +84,11 @@ class Module:
     def __repr__(self) -> str:
         return f"Module({self.name})"
 
+    def local_name(self, target: str) -> str | None:
+        """The name under which the file has what a dotted name stands for."""
+        bindings = self.facts.bindings.items()
+        return next((name for name, binding in bindings if binding.target == target), None)
+
     @property
     def package(self) -> str:
         return self.name if self.is_package else self.name.rpartition(".")[0]

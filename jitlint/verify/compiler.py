@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from jitlint.region import RegionKind
-from jitlint.verify.inputs import Given
-from jitlint.verify.loading import Version
-from jitlint.verify.outcome import Aspect, Failure
-from jitlint.verify.recorder import Entry
+from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.records import Break, Options
-from jitlint.verify.state import Target
+
+VersionT = TypeVar("VersionT", contravariant=True)
+EntryT = TypeVar("EntryT", contravariant=True)
+GivenT = TypeVar("GivenT", contravariant=True)
+TargetT = TypeVar("TargetT", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,18 @@ class RefusalError(Exception):
         self.broken = broken
 
 
-class Session(Protocol):
+class Session(Protocol[TargetT]):
     """One mode, one entry of one version, from empty caches on."""
 
-    def build(self, target: Target) -> Callable[..., Any]:
+    def build(self, target: TargetT) -> Callable[..., Any]:
         """The compiled target; raises `RefusalError`."""
 
     def log(self) -> Log: ...
 
 
-class Compiler(Protocol):
+class Compiler(Protocol[VersionT, EntryT, GivenT, TargetT]):
+    """Versions, entries, inputs and targets are those of the framework."""
+
     kind: RegionKind
     # What has to be as in the old eager code, whatever the old compiled code does.
     strict: frozenset[Aspect]
@@ -70,13 +73,13 @@ class Compiler(Protocol):
     def modes(self, options: Options) -> tuple[Mode, ...]: ...
 
     def session(
-        self, version: Version, entry: Entry, mode: Mode
-    ) -> AbstractContextManager[Session]: ...
+        self, version: VersionT, entry: EntryT, mode: Mode
+    ) -> AbstractContextManager[Session[TargetT]]: ...
 
-    def accepts(self, entry: Entry, given: Given) -> bool:
+    def accepts(self, entry: EntryT, given: GivenT) -> bool:
         """Whether the compiled form is meant to be called with this input."""
 
-    def answers(self, entry: Entry, given: Given) -> bool:
+    def answers(self, entry: EntryT, given: GivenT) -> bool:
         """Whether a difference on this input is for the fix to answer for."""
 
     def refuses(self, failure: Failure) -> bool:

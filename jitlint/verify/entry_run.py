@@ -7,7 +7,9 @@ from functools import partial
 
 from jitlint.region import RegionKind
 from jitlint.time_limit import TookTooLongError, time_limit
-from jitlint.verify.compiler import Compiler, Log, Mode, RefusalError
+from jitlint.verify.aspects import Aspect, Difference, Failure, OutOfMemoryError
+from jitlint.verify.bench import OtherEntriesError
+from jitlint.verify.compiler import Log, Mode, RefusalError
 from jitlint.verify.derive import Question, Trial, Untyped, derive, parameters_of
 from jitlint.verify.findings import Findings, break_faults
 from jitlint.verify.inputs import (
@@ -25,19 +27,11 @@ from jitlint.verify.inputs import (
 from jitlint.verify.loading import Version
 from jitlint.verify.numba_kernels import NumbaKernels, has_kernels
 from jitlint.verify.operators import OperatorCalls
-from jitlint.verify.outcome import (
-    Aspect,
-    Difference,
-    Failure,
-    Outcome,
-    OutOfMemoryError,
-    Streams,
-    differences,
-)
+from jitlint.verify.outcome import Outcome, Streams, differences
 from jitlint.verify.reach import Reach
 from jitlint.verify.recorder import Entry
-from jitlint.verify.records import Options
-from jitlint.verify.runs import Subject
+from jitlint.verify.records import EntryResult, Options
+from jitlint.verify.runs import Subject, TorchCompiler
 from jitlint.verify.state import copy_weights
 from jitlint.verify.torch_compile import TorchCompile
 from jitlint.verify.torch_export import TorchExport
@@ -46,7 +40,7 @@ from jitlint.verify.torch_trace import TorchTrace
 from jitlint.verify.torch_values import TorchTensors, code_of, likely_sizes
 from jitlint.verify.values import opaque_in, stable_text
 
-COMPILERS: dict[RegionKind, Compiler] = {
+COMPILERS: dict[RegionKind, TorchCompiler] = {
     compiler.kind: compiler
     for compiler in (TorchCompile(), TorchExport(), TorchTrace(), TorchScript(), NumbaKernels())
 }
@@ -89,12 +83,23 @@ class EntryRun:
         return self.old.entry
 
     @property
-    def compiler(self) -> Compiler:
+    def compiler(self) -> TorchCompiler:
         return COMPILERS[self.entry.kind]
 
     @property
     def modes(self) -> tuple[Mode, ...]:
         return self.compiler.modes(self.around.options)
+
+    @property
+    def labels(self) -> list[str]:
+        return [mode.label for mode in self.modes]
+
+    @property
+    def counted(self) -> tuple[str, int, int]:
+        return "breaks", len(self.findings.before.breaks), len(self.findings.after.breaks)
+
+    def result(self) -> EntryResult:
+        return self.findings.result(self.entry.name, self.entry.kind)
 
     def run(self) -> None:
         if not self._find_inputs() or not self._is_deterministic():
@@ -209,7 +214,7 @@ class EntryRun:
     def _run_edges(self, edges: Sequence[Given]) -> None:
         """Drops the derived edge cases on which the old code does not come to an end."""
         endless = []
-        limit = TRIAL_SECONDS if has_kernels(self.old.version) else EDGE_SECONDS
+        limit = TRIAL_SECONDS if has_kernels(self.old.version.namespace) else EDGE_SECONDS
         for given in edges:
             try:
                 with time_limit(limit):
@@ -423,13 +428,15 @@ def prepare(around: Surroundings, old: Version, new: Version, probed: Version) -
 
 def entry_runs(
     around: Surroundings, versions: Sequence[Version], entries: Sequence[Sequence[Entry]]
-) -> list[EntryRun] | None:
-    """One run for each entry of the old, the new and the probed version, from equal weights;
-    `None` if they are not the same entries."""
+) -> list[EntryRun]:
+    """One run for each entry of the old, the new and the probed version, from equal weights.
+
+    Raises `OtherEntriesError` if they are not the same entries.
+    """
     old, new, probed = versions
     before, after, again = map(_judged, versions, entries)
     if list(map(_interface, before)) != list(map(_interface, after)):
-        return None
+        raise OtherEntriesError
     settings = Settings.read(old.namespace)
     subject = partial(
         Subject, streams=around.streams, stage=around.stage, gradients=settings.gradients

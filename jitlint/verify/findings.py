@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from jitlint.region import RegionKind
+from jitlint.verify.aspects import Aspect
 from jitlint.verify.compiler import Log
-from jitlint.verify.outcome import Aspect
-from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, EntryResult
 
 FIELDS = {
@@ -55,10 +55,10 @@ class Findings:
         self.before = _merged(self.before, before)
         self.after = _merged(self.after, after)
 
-    def result(self, entry: Entry) -> EntryResult:
+    def result(self, entry: str, kind: RegionKind) -> EntryResult:
         return EntryResult(
-            entry.name,
-            entry.kind.value,
+            entry,
+            kind.value,
             self.before.graphs,
             self.after.graphs,
             self.before.breaks,

@@ -17,16 +17,13 @@ from typing import Any
 import torch
 
 from jitlint.verify import probes
+from jitlint.verify.bench import LoadError
 from jitlint.verify.outcome import Streams, seed_everything
 from jitlint.verify.recorder import Entry, Recorder
 from jitlint.verify.scripting import Unit
 from jitlint.verify.state import Globals
 
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-
-
-class LoadError(Exception):
-    """The module cannot be executed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

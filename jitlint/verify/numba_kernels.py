@@ -17,16 +17,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-import torch
-
 from jitlint.region import RegionKind
+from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.compiler import Mode, Session
-from jitlint.verify.inputs import Given
-from jitlint.verify.loading import Version
-from jitlint.verify.outcome import Aspect, Failure
-from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Options
-from jitlint.verify.state import Target
 
 KERNEL_CLASSES = (
     ("numba.core.registry", "CPUDispatcher"),
@@ -57,14 +51,14 @@ class NumbaKernels:
         return ()
 
     def session(
-        self, version: Version, entry: Entry, mode: Mode
-    ) -> AbstractContextManager[Session]:
+        self, version: object, entry: object, mode: Mode
+    ) -> AbstractContextManager[Session[object]]:
         raise NotImplementedError
 
-    def accepts(self, entry: Entry, given: Given) -> bool:
+    def accepts(self, entry: object, given: object) -> bool:
         return True
 
-    def answers(self, entry: Entry, given: Given) -> bool:
+    def answers(self, entry: object, given: object) -> bool:
         return True
 
     def refuses(self, failure: Failure) -> bool:
@@ -89,29 +83,8 @@ def _name(kind: type[Exception]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-# -- entries ---------------------------------------------------------------------------------
-
-
-def host_entries(version: Version) -> list[Entry]:
-    """The eager functions that the module gives inputs for, if it has kernels at all.
-
-    `make_inputs_<function>` names one; plain `make_inputs` stands for the only public
-    function of a module that hands nothing to another compiler.
-    """
-    namespace = version.namespace
-    if not has_kernels(version):
-        return []
-    functions = dict(own_functions(namespace, version.module.__name__))
-    known = {name for entry in version.entries for name in entry.names}
-    named = [name for name in functions if f"{PROVIDER}_{name}" in namespace and name not in known]
-    if not named and not version.entries and PROVIDER in namespace:
-        public = [name for name in functions if not name.startswith("_")]
-        named = public if len(public) == 1 else []
-    return [Entry(RegionKind.NUMBA, Target(functions[name]), (name,)) for name in named]
-
-
-def has_kernels(version: Version) -> bool:
-    return any(_is_kernel(value) for value in version.namespace.values())
+def has_kernels(namespace: Mapping[str, Any]) -> bool:
+    return any(_is_kernel(value) for value in namespace.values())
 
 
 def _is_kernel(value: object) -> bool:
@@ -218,11 +191,17 @@ def _agree(expected: Any, actual: Any) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    if isinstance(value, (torch.Tensor, torch.Size)) or _is_tensorflow(value):
+    if _is_torch(value) or _is_torch(value, "Size") or _is_tensorflow(value):
         return True
     if isinstance(value, (tuple, list)):
         return any(_is_foreign(item) for item in value)
     return str(getattr(value, "dtype", "")) == "float16"
+
+
+def _is_torch(value: Any, name: str = "Tensor") -> bool:
+    """Without importing torch: what is not loaded made no value."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, name))
 
 
 def _is_tensorflow(value: Any) -> bool:
@@ -230,18 +209,18 @@ def _is_tensorflow(value: Any) -> bool:
 
 
 def _ends_gradient(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.requires_grad and torch.is_grad_enabled()
+    if _is_torch(value):
+        return bool(value.requires_grad and sys.modules["torch"].is_grad_enabled())
     return isinstance(value, (tuple, list)) and any(map(_ends_gradient, value))
 
 
 def _bridged(value: Any, as_numbers: bool) -> Any:
-    if isinstance(value, torch.Tensor):
+    if _is_torch(value):
         if as_numbers and value.ndim == 0:
             return value.item()
-        is_half = value.dtype in (torch.float16, torch.bfloat16)
+        is_half = str(value.dtype) in ("torch.float16", "torch.bfloat16")
         return (value.float() if is_half else value).cpu().numpy()
-    if isinstance(value, torch.Size):
+    if _is_torch(value, "Size"):
         return tuple(value)
     if isinstance(value, tuple):
         return tuple(_bridged(item, as_numbers) for item in value)

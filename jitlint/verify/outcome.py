@@ -1,6 +1,5 @@
 """One call, observed from outside: everything that a caller could tell it by."""
 
-import enum
 import io
 import random
 import sys
@@ -15,48 +14,18 @@ from unittest import mock
 
 import torch
 
+from jitlint.verify.aspects import Aspect, Difference, Failure, OutOfMemoryError
 from jitlint.verify.inputs import Given
 from jitlint.verify.state import Globals, Target
-from jitlint.verify.values import (
-    Flat,
-    Leaf,
+from jitlint.verify.torch_leaves import (
     TensorLeaf,
-    difference,
-    flat_difference,
-    flatten,
     snapshot,
-    stable_text,
     stride_difference,
     tensors_in,
 )
+from jitlint.verify.values import Flat, Leaf, difference, flat_difference, flatten, stable_text
 
 COTANGENT_SEED = 20_011
-
-
-class Aspect(enum.Enum):
-    """In the order in which differences are told."""
-
-    EXCEPTION = "exception"
-    OUTPUT = "output"
-    ALIAS = "aliasing"
-    GRADIENT = "gradient"
-    MUTATION = "mutation"
-    PRINTED = "printed text"
-    RANDOM = "random number stream"
-
-
-class OutOfMemoryError(Exception):
-    """The memory limit stopped the code under test: nothing was learnt about it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    type: str
-    message: str
-
-    def __str__(self) -> str:
-        text = " ".join(self.message.split())
-        return f"{self.type}: {text[:200]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +44,6 @@ class Outcome:
     random_state: tuple[object, ...] = ()
     settings: Flat = field(default_factory=dict)
     details: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    aspect: Aspect
-    detail: str
 
 
 class Streams:

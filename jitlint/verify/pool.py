@@ -20,9 +20,10 @@ from typing import Any
 
 from jitlint.finding import Verdict
 from jitlint.verify import protocol
+from jitlint.verify.frameworks import framework_of
 from jitlint.verify.records import Options, Report, Request
 
-# Importing torch takes seconds on a cold disk; it is not charged to a request.
+# Importing frameworks takes seconds on a cold disk; it is not charged to a request.
 START_TIMEOUT = 180.0
 # A worker that has served this many modules is replaced: compilers keep what they made.
 REQUESTS_PER_WORKER = 60
@@ -34,14 +35,10 @@ class WorkerError(Exception):
     """The worker is gone, or has to go; the message is for the user."""
 
 
-class UnusableError(WorkerError):
-    """No worker can do it: a missing framework, say."""
-
-
 class Worker:
     """One process with its temporary folder; a context manager that leaves nothing behind."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, frameworks: Sequence[str]) -> None:
         self.served = 0
         self._folder = tempfile.mkdtemp(prefix="jitlint-verify-")
         self._stderr = Path(self._folder, ".stderr").open("w+b")  # noqa: SIM115 closed by close()
@@ -58,7 +55,8 @@ class Worker:
         )
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            self._send({"options": protocol.options_to_message(options)})
+            settings = protocol.options_to_message(options)
+            self._send({"options": settings, "frameworks": list(frameworks)})
             self._receive("ready", START_TIMEOUT)
         except WorkerError:
             self.close()
@@ -103,8 +101,6 @@ class Worker:
                 raise WorkerError(f"timed out after {timeout:g} s while {self._stage}") from None
             if message is None:
                 raise WorkerError(self._death())
-            if "fatal" in message:
-                raise UnusableError(message["fatal"])
             if kind in message:
                 return message
             self._stage = message["stage"]
@@ -143,6 +139,7 @@ class _Pool:
         self, requests: Sequence[Request], options: Options, progress: Progress | None
     ) -> None:
         self.reports: dict[int, Report] = {}
+        self._frameworks = sorted({framework_of(request.old) for request in requests})
         self._waiting = deque(enumerate(requests))
         self._options = options
         self._progress = progress
@@ -151,19 +148,15 @@ class _Pool:
     def work(self, _: int) -> None:
         """One worker serves many; what kills it costs the request in hand and no other."""
         worker: Worker | None = None
-        unusable: str | None = None
         try:
             while (job := self._take()) is not None:
                 index, request = job
                 try:
-                    if unusable is not None:
-                        raise UnusableError(unusable)
                     worker = worker or self._start()
                     report = worker.serve(request, self._options.timeout)
                     finished = worker.served >= REQUESTS_PER_WORKER
                 except WorkerError as error:
                     report = Report(request.path, Verdict.UNVERIFIED, str(error))
-                    unusable = str(error) if isinstance(error, UnusableError) else None
                     finished = True
                 if finished:
                     self._end(worker)
@@ -184,7 +177,7 @@ class _Pool:
             return None
 
     def _start(self) -> Worker:
-        worker = Worker(self._options)
+        worker = Worker(self._options, self._frameworks)
         self._workers.add(worker)
         return worker
 

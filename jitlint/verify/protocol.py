@@ -1,7 +1,7 @@
 """What the linter's process and a worker say to each other: one JSON object a line.
 
 The worker sends `{"ready": …}` once, then for each request any number of `{"stage": …}`
-and one `{"report": …}`. `{"fatal": …}` means that it can serve no request at all.
+and one `{"report": …}`. Before that it is sent the options, and the frameworks to import.
 """
 
 import base64

@@ -12,6 +12,7 @@ from jitlint.verify.recorder import Entry
 from jitlint.verify.state import Target
 
 Build = Callable[[Target], Callable[..., object]]
+TorchCompiler = Compiler[Version, Entry, Given, Target]
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Subject:
             return self._row(givens, _as_it_is, None)
 
     def compiled(
-        self, compiler: Compiler, mode: Mode, givens: Sequence[Given]
+        self, compiler: TorchCompiler, mode: Mode, givens: Sequence[Given]
     ) -> tuple[list[Outcome], Log]:
         """Compiled once for each mode; raises `RefusalError` each time."""
         if mode not in self._compiled:
@@ -45,7 +46,7 @@ class Subject:
         return result
 
     def _compile(
-        self, compiler: Compiler, mode: Mode, givens: Sequence[Given]
+        self, compiler: TorchCompiler, mode: Mode, givens: Sequence[Given]
     ) -> tuple[list[Outcome], Log]:
         """The log is that of the user's own inputs, called in a row as a program would.
 

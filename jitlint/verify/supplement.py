@@ -22,7 +22,7 @@ from jitlint.verify import recorder
 from jitlint.verify.derive import Trial, plain_trials
 from jitlint.verify.inputs import prepared
 from jitlint.verify.loading import Version
-from jitlint.verify.numba_kernels import has_kernels, own_functions
+from jitlint.verify.numba_kernels import PROVIDER, has_kernels, own_functions
 from jitlint.verify.outcome import Streams, seed_everything
 from jitlint.verify.reach import Place
 from jitlint.verify.recorder import Entry
@@ -83,7 +83,7 @@ class Supplement:
 
     def hosts(self, missed: Sequence[Place]) -> list[list[Entry]]:
         """Of each version, the code at the missed places, if it may call a kernel."""
-        if not has_kernels(self.versions[0]):
+        if not has_kernels(self.versions[0].namespace):
             return [[] for _ in self.versions]
         return [
             [entry for place in missed for entry in self._hosts(version, place)]
@@ -154,6 +154,24 @@ class Supplement:
         cls = version.namespace[owner]
         made = (self._called(version, cls, trial) for trial in _attempts(cls))
         return next((each for each in made if each is not FAILED), FAILED)
+
+
+def host_entries(version: Version) -> list[Entry]:
+    """The eager functions that the module gives inputs for, if it has kernels at all.
+
+    `make_inputs_<function>` names one; plain `make_inputs` stands for the only public
+    function of a module that hands nothing to another compiler.
+    """
+    namespace = version.namespace
+    if not has_kernels(version.namespace):
+        return []
+    functions = dict(own_functions(namespace, version.module.__name__))
+    known = {name for entry in version.entries for name in entry.names}
+    named = [name for name in functions if f"{PROVIDER}_{name}" in namespace and name not in known]
+    if not named and not version.entries and PROVIDER in namespace:
+        public = [name for name in functions if not name.startswith("_")]
+        named = public if len(public) == 1 else []
+    return [Entry(RegionKind.NUMBA, Target(functions[name]), (name,)) for name in named]
 
 
 def _exported_methods(entry: Entry) -> Iterator[tuple[str, types.FunctionType]]:

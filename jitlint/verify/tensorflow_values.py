@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from jitlint.verify.derive.candidates import MakeTensor
+from jitlint.verify.numpy_library import make_array
 
 OTHER_SIZE = 5
 """Of a dimension that a `TensorSpec` leaves open, and the shape of the trial has not."""
-LARGEST_INDEX = 3
 DTYPES = {"float": tf.float32, "int": tf.int32, "bool": tf.bool}
 STRINGS = ("a", "b c", "")
 
@@ -23,22 +23,14 @@ class TensorflowTensors:
         if annotation is inspect.Parameter.empty or annotation is tf.Tensor:
             return _tensor
         origin = getattr(annotation, "__origin__", annotation)
-        return _array if origin is np.ndarray else None
+        return make_array if origin is np.ndarray else None
 
     def constants(self, annotation: Any) -> Sequence[Any]:
         return (tf.float32,) if annotation is tf.DType else ()
 
 
-def _array(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
-    rng = np.random.default_rng(seed)
-    if dtype == "float":
-        return rng.standard_normal(shape).astype("float32")
-    numbers = rng.integers(0, LARGEST_INDEX, shape)
-    return numbers.astype("int32") if dtype == "int" else numbers > 0
-
-
 def _tensor(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
-    return tf.constant(_array(shape, dtype, seed), DTYPES[dtype])
+    return tf.constant(make_array(shape, dtype, seed), DTYPES[dtype])
 
 
 def _of_spec(spec: Any) -> MakeTensor:
@@ -50,7 +42,7 @@ def _of_spec(spec: Any) -> MakeTensor:
             rng = np.random.default_rng(seed)
             return tf.constant(rng.choice(STRINGS, sizes), tf.string)
         kind = "float" if spec.dtype.is_floating or spec.dtype.is_complex else "int"
-        return tf.cast(_array(sizes, kind, seed), spec.dtype)
+        return tf.cast(make_array(sizes, kind, seed), spec.dtype)
 
     return make
 

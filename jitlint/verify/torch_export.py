@@ -11,10 +11,10 @@ import torch
 import torch.export
 
 from jitlint.region import RegionKind
+from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.compiler import Log, Mode, RefusalError
 from jitlint.verify.inputs import Given
 from jitlint.verify.loading import Version, forget_aliases
-from jitlint.verify.outcome import Aspect, Failure
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, Options
 from jitlint.verify.state import Target

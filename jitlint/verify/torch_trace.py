@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from jitlint.region import RegionKind
+from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.compiler import Log, Mode, RefusalError
 from jitlint.verify.inputs import Given
 from jitlint.verify.loading import Version
-from jitlint.verify.outcome import Aspect, Failure
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, Options
 from jitlint.verify.state import Target

@@ -9,38 +9,33 @@ import dataclasses
 import enum
 import math
 import re
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 # The tolerance of a Python float: what `.item()` of a float32 keeps.
 FLOAT_TOLERANCE = 1.3e-6
 SHOWN_LENGTH = 160
-# Relative and absolute, as torch.testing has them.
-_TOLERANCES = {
-    torch.float16: (1e-3, 1e-5),
-    torch.bfloat16: (1.6e-2, 1e-5),
-    torch.float32: (1.3e-6, 1e-5),
-    torch.float64: (1e-7, 1e-7),
-    torch.complex32: (1e-3, 1e-5),
-    torch.complex64: (1.3e-6, 1e-5),
-    torch.complex128: (1e-7, 1e-7),
-}
 _SCALARS = (int, float, complex, str, bytes)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _GRAD_FN = re.compile(r"grad_fn=<\w+>")
 
 
-@dataclass(frozen=True, slots=True)
-class TensorLeaf:
-    """A tensor as it was at one moment: later writes do not reach `values`."""
+class Snapshot(ABC):
+    """A tensor as it was at one moment."""
 
-    type: str
-    values: torch.Tensor
-    requires_grad: bool
-    strides: tuple[int, ...] = ()
+    __slots__ = ()
+
+    @abstractmethod
+    def difference(self, actual: Any, slack: float) -> str | None: ...
+
+    @abstractmethod
+    def shown(self) -> str: ...
+
+
+SNAPSHOTS: list[Callable[[object], Snapshot | None]] = []
+"""What takes a tensor's snapshot, one for each framework that is in use; None of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +60,6 @@ def flatten(value: object, path: str) -> Flat:
     return dict(_flatten(value, path, set()))
 
 
-def tensors_in(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """The live tensors, with the same paths as in `flatten`."""
-    for where, item in _walk(value, path, set()):
-        if isinstance(item, torch.Tensor):
-            yield where, item
-
-
-def snapshot(tensor: torch.Tensor) -> TensorLeaf:
-    plain = tensor.detach()
-    return TensorLeaf(
-        type(tensor).__name__, plain.clone(), bool(tensor.requires_grad), _strides(plain)
-    )
-
-
-def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
-    """Those that matter: a dimension of one element has no stride to speak of."""
-    if tensor.layout != torch.strided or tensor.numel() == 0:
-        return ()
-    return tuple(
-        stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1
-    )
-
-
-def stride_difference(expected: Flat, actual: Flat) -> str | None:
-    """The first tensor that lies in memory in another way; kinds and values are the same."""
-    for path, leaf in expected.items():
-        old, new = _strides_of(leaf), _strides_of(actual.get(path))
-        if old != new:
-            return f"{path}: strides {old} became {new}"
-    return None
-
-
-def _strides_of(leaf: Leaf) -> tuple[int, ...] | None:
-    return leaf.strides if isinstance(leaf, TensorLeaf) else None
-
-
 def opaque_in(flat: Flat) -> str | None:
     """The type of the first object of which only the type is known."""
     return next((leaf.name for leaf in flat.values() if isinstance(leaf, Opaque)), None)
@@ -108,10 +67,10 @@ def opaque_in(flat: Flat) -> str | None:
 
 def difference(expected: Leaf, actual: Leaf, slack: float = 1.0) -> str | None:
     """`None`, or in a few words what the two differ in. `slack` widens the tolerance."""
-    if isinstance(expected, TensorLeaf) and isinstance(actual, TensorLeaf):
-        return _tensor_difference(expected, actual, slack)
     if type(expected) is not type(actual):
         return f"{show(expected)} became {show(actual)}"
+    if isinstance(expected, Snapshot):
+        return expected.difference(actual, slack)
     if isinstance(expected, (float, complex)) and isinstance(actual, (float, complex)):
         same = _close(expected, actual)
     elif hasattr(expected, "dtype"):  # NumPy arrays and scalars
@@ -134,8 +93,8 @@ def flat_difference(expected: Flat, actual: Flat, slack: float = 1.0) -> str | N
 
 
 def show(leaf: Leaf) -> str:
-    if isinstance(leaf, TensorLeaf):
-        text = f"{leaf.values.dtype} {_numbers(leaf.values)}"
+    if isinstance(leaf, Snapshot):
+        text = leaf.shown()
     elif isinstance(leaf, (Kind, Opaque)):
         text = leaf.name
     else:
@@ -148,13 +107,7 @@ def stable_text(text: str) -> str:
     return _GRAD_FN.sub("grad_fn=<…>", _ADDRESS.sub("0x…", text))
 
 
-def _numbers(tensor: torch.Tensor) -> str:
-    if tensor.numel() <= 8 and tensor.layout == torch.strided and not tensor.is_quantized:
-        return str(tensor.tolist())
-    return f"of shape {tuple(tensor.shape)}"
-
-
-def _walk(value: object, path: str, above: set[int]) -> Iterator[tuple[str, object]]:
+def walk(value: object, path: str, above: set[int]) -> Iterator[tuple[str, object]]:
     """Leaves and containers; a container comes as its `Kind`, before its members."""
     members = _members(value)
     if members is None:
@@ -166,7 +119,7 @@ def _walk(value: object, path: str, above: set[int]) -> Iterator[tuple[str, obje
     order = f" of {', '.join(members)}" if isinstance(value, dict) else ""
     yield path, Kind(stable_text(f"{type(value).__name__}[{len(members)}]{order}"))
     for name, member in members.items():
-        yield from _walk(member, f"{path}{name}", above | {id(value)})
+        yield from walk(member, f"{path}{name}", above | {id(value)})
 
 
 def _members(value: object) -> Mapping[str, object] | None:
@@ -190,25 +143,27 @@ def _is_plain_object(value: object) -> bool:
     return (
         hasattr(value, "__dict__")
         and kind.__module__.partition(".")[0] not in ("torch", "numpy", "builtins", "functools")
-        and not isinstance(value, (type, enum.Enum, torch.Tensor, torch.nn.Module, BaseException))
+        and not isinstance(value, (type, enum.Enum, BaseException))
         and not isinstance(value, _SCALARS)
         and not callable(value)
+        and _snapshot(value) is None
     )
 
 
 def _flatten(value: object, path: str, above: set[int]) -> Iterator[tuple[str, Leaf]]:
-    for where, item in _walk(value, path, above):
+    for where, item in walk(value, path, above):
         yield where, _leaf(item)
 
 
 def _leaf(item: object) -> Leaf:
-    if isinstance(item, torch.Tensor):
-        return snapshot(item)
+    snapshot = _snapshot(item)
+    if snapshot is not None:
+        return snapshot
     if type(item) in (bool, int, float, complex, str, bytes, type(None), Kind, Opaque):
         return item
     if isinstance(item, (enum.Enum, type)):
         return f"{type(item).__name__} {item}"
-    if isinstance(item, (set, frozenset, range, slice, torch.dtype, torch.device, torch.layout)):
+    if isinstance(item, (set, frozenset, range, slice)) or _name(item) in TOLD_BY_REPR:
         return stable_text(
             repr(sorted(item, key=repr) if isinstance(item, (set, frozenset)) else item)
         )
@@ -217,36 +172,18 @@ def _leaf(item: object) -> Leaf:
     if isinstance(item, _SCALARS):
         # Of a class of the user's: what is compared elsewhere must not need his module.
         return stable_text(f"{type(item).__name__} {item!r}")
-    return Opaque(f"{type(item).__module__}.{type(item).__qualname__}")
+    return Opaque(_name(item))
 
 
-def _tensor_difference(expected: TensorLeaf, actual: TensorLeaf, slack: float) -> str | None:
-    old, new = expected.values, actual.values
-    if expected.type != actual.type:
-        return f"type {expected.type} became {actual.type}"
-    for aspect in ("dtype", "shape", "device", "layout"):
-        before, after = getattr(old, aspect), getattr(new, aspect)
-        if before != after:
-            return f"{aspect} {_aspect(before)} became {_aspect(after)}"
-    if expected.requires_grad != actual.requires_grad:
-        return f"requires_grad {expected.requires_grad} became {actual.requires_grad}"
-    relative, absolute = _TOLERANCES.get(old.dtype, (0.0, 0.0))
-    try:
-        torch.testing.assert_close(
-            new,
-            old,
-            rtol=relative * slack,
-            atol=absolute * slack,
-            equal_nan=True,
-            check_stride=False,
-        )
-    except AssertionError:
-        return f"{show(expected)} became {show(actual)}"
-    return None
+TOLD_BY_REPR = frozenset({"torch.dtype", "torch.device", "torch.layout"})
 
 
-def _aspect(value: object) -> str:
-    return str(tuple(value)) if isinstance(value, torch.Size) else str(value)
+def _name(item: object) -> str:
+    return f"{type(item).__module__}.{type(item).__qualname__}"
+
+
+def _snapshot(value: object) -> Snapshot | None:
+    return next(filter(None, (take(value) for take in SNAPSHOTS)), None)
 
 
 def _close(expected: complex, actual: complex) -> bool:

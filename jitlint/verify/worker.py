@@ -1,7 +1,7 @@
 """The worker process: `python -m jitlint.verify.worker`, driven over its standard streams.
 
-It serves one request after another. The framework is imported once; every module under
-test is loaded afresh.
+It serves one request after another. A framework is imported once, and only where a request
+needs it; every module under test is loaded afresh.
 """
 
 import io
@@ -11,14 +11,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from jitlint.finding import Verdict
 from jitlint.verify import protocol
-from jitlint.verify.frameworks import TORCH, framework_of
+from jitlint.verify.frameworks import MissingError, Stage, framework_of, load
+from jitlint.verify.judge import Judge
 from jitlint.verify.records import Options, Report, Request
 from jitlint.verify.sandbox import Sandbox, limit_memory
 
@@ -50,68 +49,52 @@ def main() -> None:
     if first is None:
         return
     options = protocol.options_from_message(first["options"])
-    try:
-        import torch
-    except ImportError as error:
-        channel.send({"fatal": _missing(error)})
-        return
-    from jitlint.verify.judge import Judge
-
-    try:
-        device = torch_device(options.device)
-    except Exception as error:  # torch raises AssertionError where it has no CUDA
-        channel.send({"fatal": f"the device {options.device!r} cannot be used: {error}"})
-        return
-    torch.set_num_threads(1)
     sandbox = Sandbox(Path.cwd())
+    judges = Judges(options, sandbox, lambda text: channel.send({"stage": text}))
+    for name in first["frameworks"]:
+        judges.prepare(name)
     sandbox.install()
-    limit_memory(options.memory_limit, device.startswith("cuda"))
+    limit_memory(options.memory_limit, judges.use_gpu)
     channel.send({"ready": True})
-
-    def stage(text: str) -> None:
-        channel.send({"stage": text})
-
-    judges: dict[str, Any] = {TORCH: Judge(options, device, sandbox, stage)}
     while (message := channel.receive()) is not None:
         request = protocol.request_from_message(message["request"])
-        judge = partial(_judge_of, judges, request, options, sandbox, stage)
-        channel.send({"report": protocol.report_to_message(_serve(judge, request))})
+        channel.send({"report": protocol.report_to_message(_serve(judges, request))})
 
 
-def _judge_of(
-    judges: dict[str, Any],
-    request: Request,
-    options: Options,
-    sandbox: Sandbox,
-    stage: Callable[[str], None],
-) -> Any:
-    """The judge of the file's framework; TensorFlow is imported when it is first needed."""
-    framework = framework_of(request.old)
-    if framework not in judges:
-        stage("importing tensorflow")
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        try:
-            from jitlint.verify.tensorflow_judge import TensorflowJudge
-        except ImportError as error:
-            return Missing(f"tensorflow cannot be imported: {error}")
-        judges[framework] = TensorflowJudge(options, sandbox, stage)
-    return judges[framework]
+class Judges:
+    """One for each framework, made when it is first needed; a missing one is a reason."""
 
+    def __init__(self, options: Options, sandbox: Sandbox, stage: Stage) -> None:
+        self._options, self._sandbox, self._stage = options, sandbox, stage
+        self._made: dict[str, Judge | str] = {}
 
-class Missing:
-    """Stands for the judge of a framework that is not installed."""
+    def prepare(self, name: str) -> Judge | str:
+        """The judge, or why there is none."""
+        if name not in self._made:
+            self._stage(f"importing {name}")
+            try:
+                framework = load(name, self._options, self._stage)
+                self._made[name] = Judge(framework, self._sandbox, self._stage)
+            except MissingError as error:
+                self._made[name] = str(error)
+        return self._made[name]
 
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
+    @property
+    def use_gpu(self) -> bool:
+        made = (judge for judge in self._made.values() if isinstance(judge, Judge))
+        return any(judge.framework.uses_gpu for judge in made)
 
     def judge(self, request: Request) -> Report:
-        return Report(request.path, Verdict.UNVERIFIED, self._reason)
+        judge = self.prepare(framework_of(request.old))
+        if isinstance(judge, str):
+            return Report(request.path, Verdict.UNVERIFIED, judge)
+        return judge.judge(request)
 
 
-def _serve(judge: Callable[[], Any], request: Request) -> Report:
+def _serve(judges: Judges, request: Request) -> Report:
     """A mistake of the verifier's own is a reason, too: never a traceback, never a pass."""
     try:
-        report: Report = judge().judge(request)
+        return judges.judge(request)
     except MemoryError:
         return Report(request.path, Verdict.UNVERIFIED, "the memory limit was reached")
     except Exception as error:
@@ -119,7 +102,6 @@ def _serve(judge: Callable[[], Any], request: Request) -> Report:
         place = f"{Path(where.filename).name}:{where.lineno}"
         reason = f"the verifier failed: {type(error).__name__}: {error} ({place})"
         return Report(request.path, Verdict.UNVERIFIED, reason)
-    return report
 
 
 def _end_with_parent() -> None:
@@ -132,21 +114,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def torch_device(wanted: str) -> str:
-    import torch
-
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    torch.empty(1, device=wanted)
-    return wanted
-
-
-def _missing(error: ImportError) -> str:
-    if error.name == "torch":
-        return "torch is not installed: pip install 'jitlint[torch]'"
-    return f"torch cannot be imported: {error}"
 
 
 if __name__ == "__main__":

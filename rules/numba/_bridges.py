@@ -6,13 +6,12 @@ import libcst as cst
 
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import Kernel, Optional, Tensor, Tuple, Value, element_of
-from jitlint.finding import Fix, Safety
+from jitlint.finding import Fix, Safety, Withheld
 from jitlint.rule import Context
 
 from ._arguments import HALF, Argument, Trouble, trouble
 from ._kernels import UFUNCS, body_of, may_write, parameters_of
 from ._scopes import gradients_are_off, tape_records
-from ._withheld import Withheld
 
 HIDDEN = "the argument is not written in the call itself"
 MAY_BE_NONE = "the argument may be None, which needs a branch before the call"

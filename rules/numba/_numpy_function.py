@@ -9,14 +9,13 @@ from jitlint.analysis.observations import Call
 from jitlint.analysis.scope import function_of
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor
-from jitlint.finding import Fix, Safety
+from jitlint.finding import Fix, Safety, Withheld
 from jitlint.rule import Context
 
 from ._arguments import Argument, arguments_of
 from ._kernels import UFUNCS, may_write
 from ._results import Result, Width, result_of
 from ._scopes import file_has_tape
-from ._withheld import Withheld
 
 NO_GRADIENT = (
     "a GradientTape of this file records, and tf.numpy_function has no gradient: make it "
@@ -70,7 +69,9 @@ class Graph:
 def numpy_function_fix(call: Call, kernel: Kernel, ctx: Context) -> Fix:
     """`tf.ensure_shape(tf.numpy_function(kernel, [x], x.dtype), x.shape)`"""
     graph = Graph(call, kernel, ctx)
-    root = _root(call)
+    root = call.module.local_name("tensorflow")
+    if root is None:
+        raise Withheld(NO_ROOT)
     if file_has_tape(call, ctx):
         raise Withheld(NO_GRADIENT)
     arguments = list(arguments_of(call, kernel))
@@ -124,13 +125,6 @@ def _above(graph: Graph) -> Iterator[cst.CSTNode]:
     while node in parents:
         node = parents[node]
         yield node
-
-
-def _root(call: Call) -> str:
-    for name, binding in call.module.facts.bindings.items():
-        if binding.target == "tensorflow":
-            return name
-    raise Withheld(NO_ROOT)
 
 
 def _function(graph: Graph, arguments: list[Argument], tensors: dict[str, cst.Name]) -> str:

@@ -10,14 +10,13 @@ from jitlint.analysis.observations import Call
 from jitlint.analysis.scope import function_of, names_written
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor, Value
-from jitlint.finding import Fix, Replacement, Safety
+from jitlint.finding import Fix, Replacement, Safety, Withheld
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
 from ._arguments import Argument, arguments_of
 from ._kernels import UFUNCS, Taking, may_write, taking
 from ._results import Result, Width, result_of, returns_nothing
-from ._withheld import Withheld
 
 NOT_GLOBAL = "the kernel is no name of this module's top level, where an operator could call it"
 NOT_WRITTEN = "the arguments are not all written in the call"
@@ -154,7 +153,18 @@ def _fix(
             edits[anchor] = cst.FlattenSentinel([anchor, first, *rest])
         else:
             edits.update(_in_front(anchor, [first, *rest], edits))
-    return Fix(Safety.UNSAFE, title or f"Call it as the operator `{name}`", edits, ("torch",))
+    title = title or f"Call it as the operator `{name}` ({_gradient(place)})"
+    return Fix(Safety.UNSAFE, title, edits, ("torch",))
+
+
+def _gradient(place: Place) -> str:
+    """What becomes of the gradient: no formula is written that is not there."""
+    function = place.call.function
+    machine = place.call.moments[0].frame.machine
+    if function is not None and machine.has_formula(function):
+        assert function.cls is not None
+        return f"its gradient stays that of `{function.cls.qualname}`"
+    return "it has no gradient, as the kernel had none"
 
 
 def _check_same(place: Place, definition: str) -> None:

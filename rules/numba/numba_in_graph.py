@@ -6,16 +6,18 @@ import libcst as cst
 
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import Kernel, Source, Static, Value
-from jitlint.finding import Finding, Fix, Severity
-from jitlint.region import Region, RegionKind
+from jitlint.finding import Finding, Fix, Severity, Withheld
+from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
 
 from ._numpy_function import numpy_function_fix
 from ._operators import disabled_fix, operator_fix
-from ._withheld import Withheld
 
-TENSORFLOW = (RegionKind.GRAPH, RegionKind.GRAPH_PLAIN, RegionKind.XLA)
 NO_TENSORFLOW = "under tf.function the kernel needs tf.numpy_function"
+NO_KERAS = (
+    "Keras differentiates what it trains, and tf.numpy_function has no gradient: call the kernel "
+    "on the data, in front of the model, or make it tf.custom_gradient with the formula"
+)
 NO_XLA = "XLA runs no Python: the kernel has to be called outside of the function"
 CODES = {"njit": "GB0156", "jit": "GB0156", "vectorize": "GB0006"}
 OUTCOMES = {
@@ -24,6 +26,7 @@ OUTCOMES = {
     RegionKind.TRACE: "the trace keeps the numbers that it returned for the example input",
     RegionKind.GRAPH: "tf.function passes it symbols instead of numbers",
     RegionKind.GRAPH_PLAIN: "tf.function passes it symbols instead of numbers",
+    RegionKind.KERAS: "Keras passes it symbols instead of numbers when it trains or predicts",
     RegionKind.XLA: "XLA cannot take it in",
 }
 IGNORED = frozenset({"numba.cfunc"})
@@ -36,6 +39,8 @@ class NumbaInGraph(Rule):
     No tracer looks into machine code. `torch.compile` breaks the graph ("Unsupported method
     call", GB0156), and where the kernel is not compiled yet it traces Numba's own compiler,
     which breaks many times more or dies. `fullgraph=True` and `torch.export` raise.
+    Keras traces `call` and `train_step` when it trains, evaluates or predicts, and has XLA
+    compile them after `model.compile(jit_compile=True)`.
     `torch.jit.trace` is worse: the kernel runs once, and its numbers are a constant of the
     traced function.
 
@@ -66,11 +71,13 @@ class NumbaInGraph(Rule):
     kernel's body shows that it returns a new array with the shape of a parameter, and with
     its dtype, or the result is cast at once; numbers must be constants, as an operator
     declares their types. A kernel that only writes is declared in `mutates_args`. No formula
-    of a gradient is registered: none was there, as `.numpy()` ends it. The smaller step is
+    of a gradient is registered: none was there, as `.numpy()` ends it; that of a
+    `torch.autograd.Function` around it stays the gradient of its result. The smaller step is
     `torch.compiler.disable` around the call, which keeps one break. Withheld under export and
     trace where no operator can be written. `tf.numpy_function` has no gradient, and lends the
     graph's memory: withheld where a GradientTape of the file records, where the kernel writes,
-    where its result is used as an array, and under XLA, which runs no Python.
+    where its result is used as an array, in what Keras trains, and under XLA, which runs no
+    Python.
 
     ## Measured
     torch 2.13.0, numba 0.68.0: Numba computes `float32 * 2.0` in float64. Where the operator
@@ -78,7 +85,9 @@ class NumbaInGraph(Rule):
     garbage in silence; `torch.library.opcheck` sees it, and `.to(dtype=x.dtype)` cures it.
     A fake by `empty_like` of a strided tensor promises strides that the result has not.
     TensorFlow 2.21: a graph compares the dtype with what the kernel returns ("0-th value
-    returned by pyfunc_0 is double, but expects float"), eager code does not.
+    returned by pyfunc_0 is double, but expects float"), eager code does not. Keras 3.15:
+    `fit`, `evaluate` and `predict` die at a kernel in `call`, whatever `jit_compile` says, and
+    with `jit_compile=True` at `tf.numpy_function` too; `jit_compile="auto"` is False on a CPU.
 
     ## References
     - https://docs.pytorch.org/tutorials/advanced/python_custom_ops.html
@@ -88,7 +97,7 @@ class NumbaInGraph(Rule):
     name = "numba-in-graph"
     severity = Severity.ERROR
     fixable = True
-    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE, *TENSORFLOW})
+    regions = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE, *GRAPHS})
     covers = frozenset(CODES.values())
 
     def visit_Call(self, call: Call | cst.Call, ctx: Context) -> Iterator[Finding]:
@@ -135,7 +144,8 @@ def _outcome(call: Call, region: Region) -> str:
 
 
 def _severity(call: Call, region: Region) -> Severity:
-    if region.kind is RegionKind.COMPILE and not call.fullgraph:
+    is_optional = region.kind is RegionKind.KERAS  # a layer may be called in Python alone
+    if is_optional or (region.kind is RegionKind.COMPILE and not call.fullgraph):
         return Severity.WARNING
     return Severity.ERROR
 
@@ -155,7 +165,9 @@ def _tensorflow_fix(call: Call, kernel: Kernel, ctx: Context) -> tuple[Fix | Non
 def _fix(call: Call, kernel: Kernel, ctx: Context) -> tuple[Fix | None, str | None]:
     if RegionKind.XLA in call.regions:
         return None, NO_XLA
-    if not call.regions.keys().isdisjoint(TENSORFLOW):
+    if RegionKind.KERAS in call.regions:
+        return None, NO_KERAS
+    if not call.regions.keys().isdisjoint(GRAPHS):
         return _tensorflow_fix(call, kernel, ctx)
     try:
         return operator_fix(call, kernel, ctx), None

@@ -6,7 +6,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import Kernel, Tensor
-from jitlint.finding import Finding, Fix, Severity
+from jitlint.finding import Finding, Fix, Severity, Withheld
 from jitlint.region import RegionKind
 from jitlint.rule import Context, Rule
 
@@ -14,7 +14,6 @@ from ._arguments import Argument, Trouble, arguments_of, trouble
 from ._bridges import Bridges
 from ._kernels import Taking, taking
 from ._scopes import gradients_are_off
-from ._withheld import Withheld
 
 CONVERTED = "with signatures the ufunc takes it, and returns another type with `.numpy()`"
 

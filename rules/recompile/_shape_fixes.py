@@ -5,8 +5,10 @@ import libcst as cst
 from jitlint.analysis import shapes
 from jitlint.analysis.observations import Call, GraphCall, LostShape, SizeUse
 from jitlint.analysis.values import External, StaticShape
-from jitlint.finding import Fix, Replacement, Safety
+from jitlint.finding import Fix, Replacement, Safety, Withheld
 from jitlint.region import RegionKind
+
+from ._signatures import fix_of_traces
 
 Result = tuple[Fix | None, str | None]
 
@@ -142,16 +144,23 @@ def _is_elementwise(lost: LostShape, kernel: cst.BaseExpression) -> bool:
 # -- calls ---------------------------------------------------------------------------------
 
 
-def fix_of_call(call: GraphCall, position: int) -> Result:
+PAD = (
+    "XLA compiles for each concrete shape, whatever the signature says: pad the batch to a few "
+    "sizes, and mask or cut the result (right for functions that work row by row)"
+)
+SIGNATURE = (
+    "one trace for all needs `input_signature=[tf.TensorSpec([None, ...], dtype)]`, or "
+    "`reduce_retracing=True`, which decide what callers may pass"
+)
+
+
+def fix_of_call(call: GraphCall) -> Result:
     if call.kind is RegionKind.XLA:
-        return None, (
-            "XLA compiles for each concrete shape, whatever the signature says: pad the batch to "
-            "a few sizes, and mask or cut the result (right for functions that work row by row)"
-        )
-    return None, (
-        "one trace for all needs `input_signature=[tf.TensorSpec([None, ...], dtype)]`, or "
-        "`reduce_retracing=True`, which decide what callers may pass"
-    )
+        return None, PAD
+    try:
+        return fix_of_traces(call), None
+    except Withheld as withheld:
+        return None, f"{SIGNATURE}: {withheld}"
 
 
 def fix_of_discarded(call: Call, statement: cst.Expr) -> Result:

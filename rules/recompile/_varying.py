@@ -31,8 +31,8 @@ OVER_ELEMENTS = (
 """Operators that are about the elements of a tensor: what is given to them is no scalar."""
 
 
-def varying_argument(call: GraphCall) -> tuple[cst.Arg, int] | None:
-    """An argument whose shape changes from call to call, and its position."""
+def varying_argument(call: GraphCall) -> cst.Arg | None:
+    """An argument whose shape changes from call to call."""
     if isinstance(call.function, FunctionInfo):
         loops = list(_loops_around(call.function.node, call.node))
     else:
@@ -40,7 +40,7 @@ def varying_argument(call: GraphCall) -> tuple[cst.Arg, int] | None:
     for position, argument in enumerate(call.node.args):
         seen = [moment.evaluate(argument.value) for moment in call.moments]
         if any(map(_varies, seen)) or (loops and _is_remade(call, argument.value, position, loops)):
-            return argument, position
+            return argument
     return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.datasets import LOADER
+from jitlint.analysis.datasets import BATCH, LOADER
 from jitlint.analysis.observations import (
     Call,
     CompiledFunction,
@@ -32,6 +32,22 @@ from ._growing import growing_assignments
 from ._shape_fixes import fix_of_call, fix_of_discarded, fix_of_loss, fix_of_size_use
 from ._varying import differs, varying_argument
 
+RAGGED = {
+    LOADER: (
+        "`torch.compile(dynamic=False)`",
+        "`drop_last=True` leaves data out, and without `dynamic=False` the program is one for "
+        "all sizes: which is meant is not in the code",
+    ),
+    BATCH: (
+        "XLA",
+        "`drop_remainder=True` leaves rows out of each epoch, `repeat()` in front of `batch` "
+        "makes batches across epochs, and padding with a mask is right for functions that work "
+        "row by row: which is meant is not in the code",
+    ),
+}
+"""What makes a last batch that is smaller: which compiler has a program for each size, and why
+there is no fix."""
+
 
 class ShapePin(Rule):
     """A dimension that a graph needs, and that nothing in the code pins.
@@ -44,8 +60,10 @@ class ShapePin(Rule):
     known ("Cannot take the length of shape with unknown rank"), and a layer that has not been
     built refuses it. A function without a signature is traced again for each new shape, and
     under XLA compiled again. A program of `torch.export` without `dynamic_shapes` takes the
-    sizes of its example only, and `torch.compile(dynamic=False)` compiles again for the last
-    batch of a DataLoader without `drop_last`.
+    sizes of its example only. `torch.compile(dynamic=False)` compiles again for the last batch
+    of a DataLoader without `drop_last`, and XLA for that of `Dataset.batch` without
+    `drop_remainder`, be it given to a `tf.function(jit_compile=True)` or to a Keras model that
+    was compiled so.
 
     ## Example
         @tf.function
@@ -71,7 +89,10 @@ class ShapePin(Rule):
     where the size is known in some traces (Keras, `reduce_retracing`), whose results lose a
     static size; to use a pin that was discarded, as a wrong shape then raises. Withheld: a pin
     behind any other Python function, whose result is not known to have the shape of its
-    input; a signature, padding and `dynamic_shapes`, which decide what callers may pass.
+    input; padding and `dynamic_shapes`, which decide what callers may pass; a last batch, whose
+    rows somebody may want. A signature is offered where all calls of the function show the
+    dtype and the rank of each argument, and its body reads no size: unsafe, as it refuses what
+    other callers may pass.
 
     ## Measured
     TensorFlow 2.21: `tf.ensure_shape(x, [None, 128])` does not pin the batch: five batch
@@ -80,7 +101,9 @@ class ShapePin(Rule):
     `ensure_shape(boolean_mask(x), [3])` with a bound is an error in a graph; under XLA it
     returns padding in silence. A discarded `tf.ensure_shape(x, s)` pins nothing, and a graph
     prunes it. torch 2.13: a program exported with a batch of 2 raises for a batch of 3;
-    epochs of 10, 11 and 9 rows by four make four programs with `dynamic=False`.
+    epochs of 10, 11 and 9 rows by four make four programs with `dynamic=False`. Ten rows by
+    four are two programs of XLA, and with `drop_remainder=True` one, in a loop of one's own
+    and in `fit`, `evaluate` and `predict` of Keras 3.15.
 
     ## References
     - https://www.tensorflow.org/api_docs/python/tf/ensure_shape
@@ -113,14 +136,13 @@ class ShapePin(Rule):
         if lost.regions and set(lost.regions) <= {RegionKind.XLA}:
             return  # XLA refuses the call itself
         need = ctx.shortened(lost.needed_by[0])
-        if lost.loss.operator == LOADER:
+        if lost.loss.operator in RAGGED:
+            compiler, choice = RAGGED[lost.loss.operator]
             yield ctx.finding(
                 lost.node,
-                f"the last batch is smaller, for which `torch.compile(dynamic=False)` compiles "
-                f"`{need}` again",
+                f"the last batch is smaller, for which {compiler} compiles `{need}` again",
                 severity=Severity.WARNING,
-                no_fix_reason="`drop_last=True` leaves data out, and without `dynamic=False` the "
-                "program is one for all sizes: which is meant is not in the code",
+                no_fix_reason=choice,
             )
             return
         fix, reason = fix_of_loss(lost)
@@ -139,12 +161,11 @@ class ShapePin(Rule):
         found = varying_argument(call)
         if found is None:
             return
-        argument, position = found
-        fix, reason = fix_of_call(call, position)
+        fix, reason = fix_of_call(call)
         cost = "XLA compiles" if is_xla else "`tf.function` traces"
         yield ctx.finding(
             call.node,
-            f"`{ctx.shortened(argument.value)}` has another shape in each call: "
+            f"`{ctx.shortened(found.value)}` has another shape in each call: "
             f"{cost} `{call.target.name}` again for each",
             severity=Severity.WARNING,
             fix=fix,

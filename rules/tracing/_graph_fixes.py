@@ -6,10 +6,9 @@ a tensor comes out instead of a number. None of them is safe.
 
 import libcst as cst
 
-from jitlint.analysis.observations import Construct, Frozen, Observation, TruthTest
+from jitlint.analysis.observations import Construct, Frozen, TruthTest
 from jitlint.analysis.values import External, is_tensor
 from jitlint.finding import Fix, Safety
-from jitlint.project.index import BindingKind
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
@@ -23,20 +22,9 @@ EXTREMES = {"builtins.max": "maximum", "builtins.min": "minimum"}
 REDUCTIONS = {"builtins.any": "reduce_any", "builtins.all": "reduce_all"}
 
 
-def tensorflow_in(seen: Observation) -> str | None:
-    """The name under which the file has TensorFlow."""
-    bindings = seen.module.facts.bindings.items()
-    found = (
-        local
-        for local, binding in bindings
-        if binding.kind is BindingKind.IMPORT and binding.target == "tensorflow"
-    )
-    return next(found, None)
-
-
 def fix_of_read(frozen: Frozen) -> Result:
     """`np.mean(x)` → `tf.experimental.numpy.mean(x)`, where that gives the same."""
-    root, call = tensorflow_in(frozen), frozen.node
+    root, call = frozen.module.local_name("tensorflow"), frozen.node
     package, _, name = frozen.name.rpartition(".")
     table = frozen.moments[0].frame.machine.table_of("tensorflow.numpy")
     if root is None or package != "numpy" or not isinstance(call, cst.Call):
@@ -52,7 +40,7 @@ def fix_of_read(frozen: Frozen) -> Result:
 
 def fix_of_test(test: TruthTest, kind: RegionKind, ctx: Context, reason: str) -> Result:
     """A builtin, a check or a conditional expression as an operator."""
-    root = tensorflow_in(test)
+    root = test.module.local_name("tensorflow")
     if root is None:
         return None, reason
     match test.owner:

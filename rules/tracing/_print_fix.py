@@ -6,7 +6,6 @@ from jitlint.analysis.observations import Frozen
 from jitlint.finding import Fix, Safety
 from jitlint.region import GRAPHS, RegionKind
 
-from ._graph_fixes import tensorflow_in
 from .branch_fixes.emit import TIGHT
 
 Result = tuple[Fix | None, str | None]
@@ -34,7 +33,7 @@ def fix_of_effect(frozen: Frozen, is_mutation: bool) -> Result:
 
 
 def _tf_print(frozen: Frozen) -> Result:
-    root = tensorflow_in(frozen)
+    root = frozen.module.local_name("tensorflow")
     call = frozen.node
     if root is None or not isinstance(call, cst.Call):
         return None, EFFECT

@@ -14,6 +14,7 @@ from . import _graph_branches as in_graph
 from ._graph_fixes import fix_of_test
 from ._stops import DATA_DEPENDENT, is_asked
 from .branch_fixes.fixes import fix_for
+from .branch_fixes.order import or_reordered
 from .isolation.isolate import or_isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
@@ -66,7 +67,9 @@ class TraceBranch(Rule):
     Safe where the test has one element, and both arms are pure, of one shape, dtype and
     stride, depend on the same differentiable values, take every dtype that the test takes,
     and have finite gradients where they are not taken. `torch.cond` is never safe: its
-    gradient has no gradient, and its errors are those of the compiler. An operator with an
+    gradient has no gradient, and its errors are those of the compiler. Nor is an early return
+    whose rest may fail: it is computed always. In `tensor and flag` the flag is asked first,
+    which is the same, and asks no tensor where the flag decides. An operator with an
     effect is never safe: it takes the types of its arguments from annotations and from the
     calls that were found, cannot be mapped over (`torch.vmap`), and stands below autograd and
     autocast; code that asks for those, or multiplies matrices, is left alone. Withheld when
@@ -106,7 +109,7 @@ class TraceBranch(Rule):
             return
         reason = in_graph.REASONS.get(region.kind)
         found = fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
-        fix, no_fix_reason = or_isolated(found, test, ctx)
+        fix, no_fix_reason = or_reordered(or_isolated(found, test, ctx), test, ctx)
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),

@@ -44,7 +44,8 @@ class TraceDynamicShape(Rule):
     that is supposed, where a layer is taken to treat each row alone, and for `bincount`, whose
     values have to be below `minlength`. Withheld where the selection itself leaves the
     function, where other code is given it, and where a reduction fails on an empty selection
-    (`max`).
+    (`max`). A function that makes masks or indices of tensors of integers, in loops over what
+    it finds, becomes an operator, unsafe: its annotations are taken at their word.
 
     ## Measured
     torch 2.13.0: each line of the fixture breaks in default mode with the id that is

@@ -127,10 +127,9 @@ def _argument(node: cst.Call, parameter: str) -> cst.BaseExpression | None:
 def _mode_dependent(value: Value, machine: Machine, seen: set[object]) -> str | None:
     """The first layer of a module that computes something else in training mode."""
     match value:
-        case ExternalInstance(name, children):
-            canonical = machine.table_of(name).canonical(name)
-            if machine.tracing.lists("mode_dependent", canonical):
-                return f"`{canonical.rpartition('.')[2]}`"
+        case ExternalInstance(name, children, by_mode=by_mode):
+            if by_mode:
+                return f"`{name.rpartition('.')[2]}`"
             found = (_mode_dependent(child, machine, seen) for child in children)
             return next(filter(None, found), None)
         case Instance(cls) if cls not in seen:

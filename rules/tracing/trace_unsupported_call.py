@@ -42,10 +42,11 @@ class TraceUnsupportedCall(Rule):
     `t.retain_grad()` GB0108, `optimizer.step()`, a hook that is registered), at objects that
     it cannot hold (a sparse tensor, a new `nn.Parameter`, a ScriptModule GB4695, an LSTM
     GB0014, a generator that was made outside, GB0055), at a class that is defined there
-    (GB8977), at an attribute that a function is given (GB0467) and at context managers that it does not know (`ExitStack`, `torch.device`). The
-    graph ends there; inside a loop, `try` or `with` the whole function runs uncompiled; with
-    `fullgraph=True` the call raises. A function behind `functools.lru_cache` cannot be given
-    a tensor of a graph of TensorFlow ("Tensor is unhashable").
+    (GB8977), at an attribute that a function is given (GB0467) and at context managers that it
+    does not know (`ExitStack`, `torch.device`). The graph ends there; inside a loop, `try` or
+    `with` the whole function runs uncompiled; with `fullgraph=True` the call raises. A function
+    behind `functools.lru_cache` cannot be given a tensor of a graph of TensorFlow ("Tensor is
+    unhashable").
 
     ## Example
         @torch.compile
@@ -70,9 +71,12 @@ class TraceUnsupportedCall(Rule):
     `with torch.device(d):` by the argument `device=d` where every call in the block is known;
     an `ExitStack` that is entered at once, and used for nothing else, by a plain `with`
     (not where what entering gives is used: Dynamo binds None in `with torch.autocast(…) as n`).
-    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf.
-    Withheld in all other cases: `t.detach().requires_grad_()` breaks as `t.requires_grad =
-    True` does, and no operation in a graph means the same.
+    Unsafe: a copy of a tensor that may need a gradient, since the copy is a new leaf; and
+    `t.requires_grad = True` of a new tensor, which is left to Python by `if not
+    torch.compiler.is_compiling()`: right if what is computed from `t` requires grad without it,
+    as behind a layer with parameters. Withheld in all other cases:
+    `t.detach().requires_grad_()` breaks as `t.requires_grad = True` does, and no operation in a
+    graph means the same.
 
     ## Measured
     torch 2.13.0: each public function, method, context manager and attribute of the standard

@@ -44,6 +44,15 @@ def test_which_modules_depend_on_their_mode():
     assert TABLE.lists("mode_dependent", "torch.nn.BatchNorm2d")
     assert not TABLE.lists("mode_dependent", "torch.nn.LayerNorm")
     assert not TABLE.lists("mode_dependent", "torch.nn.InstanceNorm2d")
+    for name, parameter, value, depends in (
+        ("torch.nn.Dropout", "p", 0, False),
+        ("torch.nn.Dropout", "p", 0.1, True),
+        ("torch.nn.BatchNorm2d", "track_running_stats", False, False),
+        ("torch.nn.InstanceNorm2d", "track_running_stats", True, True),
+        ("torch.nn.MultiheadAttention", "dropout", 0.1, True),
+    ):
+        given = {parameter: value}
+        assert TABLE.depends_on_mode(name, lambda _, key, g=given: g.get(key)) is depends
     assert TABLE.training_position("torch.nn.functional.dropout") == 2
     assert TABLE.training_position("torch.nn.functional.batch_norm") is None
 

@@ -1,5 +1,5 @@
 import pytest
-from libraries import TRUTH, Heads, compare, read_truth
+from libraries import TRUTH, Heads, compare, read_truth, unpack
 
 SOURCE = """\
 def f(x):
@@ -46,6 +46,12 @@ def test_a_finding_at_a_clean_statement_is_a_false_alarm(heads):
 def test_notes_count_neither_way(heads):
     compared = compare([found(2, "note"), found(6, "note")], TRUTH_OF_F, heads)
     assert (compared.hits, compared.false) == (0, ())
+
+
+def test_a_wheel_that_is_there_is_not_downloaded_again(tmp_path):
+    (tmp_path / "chronos_forecasting-2.3.2.dist-info").mkdir()
+    unpack("chronos-forecasting==2.3.2", tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("path", TRUTH, ids=lambda path: path.stem)

@@ -69,7 +69,7 @@ def toy(tmp_path):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "code.py").write_text(SOURCE)
-    return Toy("toy", tmp_path / "before", tmp_path / "after")
+    return Toy("toy", tmp_path / "before", tmp_path / "after", ["toy", "toy:*"])
 
 
 @pytest.fixture

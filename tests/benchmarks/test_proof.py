@@ -1,5 +1,5 @@
 import pytest
-from proof import Offer, Proof, Row, Verdict, culprits, table, total, verdicts
+from proof import Offer, Proof, Row, Verdict, compared, culprits, table, total, verdicts
 
 
 def offer(line=3, end_line=3):
@@ -68,6 +68,19 @@ def test_the_table_has_a_line_for_each_run_and_the_total():
         "all: 4 runs: 8 breaks before, 2 after (75 % removed); "
         "1 of 3 runs with breaks have none left; 1 not equal",
     ]
+
+
+def test_published_figures_stand_beside_those_of_the_same_models():
+    rows = [
+        Row("set", ("net", "eval"), before=4, after=1, fixes=2, graphs=(6, 2)),
+        Row("set", ("whole", "eval"), before=0, after=0, fixes=0, graphs=(0, 0)),
+        Row("set", ("another", "eval"), before=4, after=4, fixes=0, graphs=(5, 5)),
+    ]
+    assert compared(rows, {"net": [5, 0], "whole": [0, 0], "not run": [3, 3]}) == (
+        "2 models of the published table: "
+        "5 further graphs before, 1 after (80 % removed); "
+        "published: 5 further graphs before, 0 after (100 % removed)"
+    )
 
 
 def test_no_breaks_are_no_share():

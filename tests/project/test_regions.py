@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from jitlint import engine
+from jitlint.analysis.observations import CompiledFunction
 from jitlint.config import Settings
 from jitlint.finding import Diagnostic, Severity
 from jitlint.project import link
-from jitlint.rule import load_rules
+from jitlint.region import RegionKind
+from jitlint.rule import Context, Rule, load_rules
 
 
 def check(folder: Path, files: dict[str, str], **settings: object) -> list[Diagnostic]:
@@ -512,6 +514,12 @@ def test_entry_points_name_what_users_compile(entry_points, expected, tmp_path):
     assert places(found) == expected
 
 
+def test_a_private_function_with_a_public_name_is_an_entry(tmp_path):
+    renamed = "from lib.ops import _private as public, _other\nfrom torch import _C as c"
+    files = {**LIBRARY, "lib/__init__.py": renamed}
+    assert places(check(tmp_path, files, entry_points=("lib:*",))) == {("ops.py", 4), ("ops.py", 8)}
+
+
 def test_fullgraph_turns_a_warning_into_an_error(tmp_path):
     found = check(tmp_path, {"mod.py": REACHED["decorator with options"]})
     assert [each.severity.value for each in found] == ["error"]
@@ -604,3 +612,74 @@ def test_compiled_code_in_a_file_that_is_too_deep_to_read_is_not_passed_over(tmp
         ("deep.py", "syntax-error"),
         ("own.py", "syntax-error"),
     ]
+
+
+KERAS = """
+    import keras
+    import tensorflow as tf
+
+    class Layer(keras.layers.Layer):
+        def call(self, x):
+            tf.print("layer")
+            return x
+
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.layer = Layer()
+        def call(self, x):
+            return self.layer(x)
+        def train_step(self, data):
+            return {}
+
+    def net():
+        return Net()
+
+"""
+COMPILED_BY_KERAS = {
+    'net().compile("sgd", "mse", jit_compile=True)': {"keras", "xla"},
+    'net().compile("sgd", "mse", None, None, None, False, 1, True)': {"keras", "xla"},
+    'net().compile(**{"loss": "mse", "jit_compile": True})': {"keras", "xla"},
+    'keras.models.Sequential([Layer()]).compile("sgd", jit_compile=True)': {"keras", "xla"},
+    'net().compile("sgd", "mse", jit_compile="auto")': {"keras"},
+    'net().compile("sgd", "mse", jit_compile=False)': {"keras"},
+    'net().compile("sgd", "mse", run_eagerly=True, jit_compile=True)': {"keras"},
+    "step = tf.function(net())": {"keras"},
+    "step = tf.function(net(), jit_compile=True)": {"keras", "xla"},
+}
+
+
+@pytest.mark.parametrize("call", COMPILED_BY_KERAS)
+def test_xla_compiles_a_keras_model_and_its_layers_where_it_is_asked_to(call, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(textwrap.dedent(KERAS) + call + "\n")
+    assert kinds_of(path, "Layer.call") == COMPILED_BY_KERAS[call]
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [("", {"keras"}), ("jit_compile=True", {"keras", "xla"}), ("run_eagerly=True", set())],
+)
+def test_keras_takes_over_the_step_of_a_model(options, kinds, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(textwrap.dedent(KERAS) + f"net().compile({options})\n")
+    assert kinds_of(path, "Net.train_step") == kinds
+
+
+def kinds_of(path: Path, function: str) -> set[str]:
+    """The compilers that take a function over."""
+    found: set[str] = set()
+
+    class Compilers(Rule):
+        """Every function that a compiler takes over."""
+
+        name, family, severity = "compilers", "tests", Severity.NOTE
+        regions = frozenset(RegionKind)
+        watches = frozenset({"CompiledFunction"})
+
+        def visit_CompiledFunction(self, seen: CompiledFunction, ctx: Context) -> None:
+            if seen.function.qualname == function:
+                found.update(kind.value for kind in seen.regions)
+
+    assert not engine.check([path], Settings(cache=False), {"compilers": Compilers}).problems
+    return found

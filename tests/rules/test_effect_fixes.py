@@ -144,6 +144,37 @@ REWRITTEN = {
             y = x + 1
         """,
     ),
+    "flag": (
+        """
+        y = x[:, None]
+        if n:
+            y.requires_grad = True
+        return y * 2
+        """,
+        """
+        y = x[:, None]
+        if n and not torch.compiler.is_compiling():
+            y.requires_grad = True
+        return y * 2
+        """,
+    ),
+    "flag among others": (
+        """
+        y = torch.zeros(3)
+        if n or name:
+            y.requires_grad = True
+            n = 2
+        return x + y
+        """,
+        """
+        y = torch.zeros(3)
+        if n or name:
+            if not torch.compiler.is_compiling():
+                y.requires_grad = True
+            n = 2
+        return x + y
+        """,
+    ),
 }
 
 
@@ -219,6 +250,21 @@ WITHHELD = {
         """,
         "used for more than to enter",
     ),
+    "flag of an argument": ("x.requires_grad = True\ny = x * 2", "not known to be a new tensor"),
+    "flag of a view that may be its base": (
+        "y = x.reshape(-1)\ny.requires_grad = True",
+        "not known to be a new tensor",
+    ),
+    "flag of a result": ("y = x * 2\ny.requires_grad = True", "`return y` goes on"),
+    "flag of a tensor that autograd is asked for": (
+        "z = x * 2\nz.requires_grad = True\ny = z.grad",
+        "`z.grad` goes on",
+    ),
+    "flag of a tensor with two names": (
+        "z = x * 2\nz.requires_grad = True\ny = z",
+        "`z` goes on",
+    ),
+    "flag that may be off": ("z = x * 2\nz.requires_grad = n\ny = z + 1", "sets this attribute"),
 }
 
 

@@ -4,13 +4,53 @@ import pytest
 
 HEAD = """
 import warnings
-from typing import Optional
+from typing import Literal, Optional
 
 from torch import Tensor
 
 """
 
 OPERATORS = {
+    "a whole number of a float stays whole": (
+        """
+def check(x: Tensor, limit: float) -> None:
+    if x.max() > limit:
+        raise ValueError(f"above {limit}")
+
+
+@torch.compile
+def f(x):
+    check(x, 3)
+    return x * 2
+""",
+        ["limit: torch.types.Number"],
+    ),
+    "what only some of the calls tell the types of": (
+        """
+class Attention(nn.Module):
+    def forward(self, hidden, shapes=None):
+        batch, length, _ = hidden.shape
+        if (shapes[:, 0] * shapes[:, 1]).sum() != length:
+            raise ValueError("the shapes do not fit")
+        return hidden * 2
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def forward(self, x: Tensor, shapes: Tensor):
+        return self.attention(x, shapes)
+
+
+attention, model = torch.compile(Attention()), torch.compile(Model())
+""",
+        (
+            "def _check_attention_forward(shapes: Tensor, length: int) -> None:",
+            "        _check_attention_forward(shapes, length)\n",
+        ),
+    ),
     "a function whose name is another one without its underscore": (
         """
 def _check(x: Tensor, n: int) -> None:
@@ -96,6 +136,35 @@ def f(x, mode: str = "mean"):
 """,
         ("def _check_f(message: str, x: Tensor) -> None:", '_check_f(f"large in {x.dtype}", x)'),
     ),
+    "a text of what the module was made with": (
+        """
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+    def forward(self, x):
+        window = max(self.config.windows)
+        if x.max() > 3:
+            raise ValueError(f"large in {window}")
+        return x * 2
+
+
+net = torch.compile(Net(object()))
+""",
+        ('_check_net_forward(f"large in {window}", x)', "def _check_net_forward(message: str"),
+    ),
+    "a text of several that may be chosen": (
+        """
+@torch.compile
+def f(x, mode: Literal["mean", "sum"] = "mean"):
+    if x.max() > 3:
+        modes = [mode]
+        raise ValueError(modes)
+    return x * 2
+""",
+        ("def _check_f(x: Tensor, mode: str) -> None:",),
+    ),
 }
 
 
@@ -179,19 +248,6 @@ def f(x, flag: bool):
     return x * 2
 """
     ),
-    "its float is a whole number": (
-        """
-def check(x: Tensor, limit: float) -> None:
-    if x.max() > limit:
-        raise ValueError(f"above {limit}")
-
-
-@torch.compile
-def f(x):
-    check(x, 3)
-    return x * 2
-"""
-    ),
     "the function is defined twice": (
         """
 if torch.__version__ > "2":
@@ -232,6 +288,22 @@ def check(x: Tensor) -> None:
 def f(x):
     check(x)
     return x * 2
+"""
+    ),
+    "its text is of something that nothing is known of": (
+        """
+from elsewhere import chosen
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        window = chosen(self.size)
+        if x.max() > 3:
+            raise ValueError(f"large in {window}")
+        return x * 2
+
+
+net = torch.compile(Net())
 """
     ),
     "a function of the project may write": (

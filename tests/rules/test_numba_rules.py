@@ -80,6 +80,12 @@ ARGUMENTS = {
         "@torch.no_grad()\ndef f(layer: torch.nn.Linear):\n    total(layer.weight)",
         "total(layer.weight.cpu().numpy())",
     ),
+    "a batch of a loader": (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "def f(x: torch.Tensor, y: torch.Tensor):\n"
+        "    for row, _ in DataLoader(TensorDataset(x, y), batch_size=2):\n        total(row)",
+        "total(row.numpy())",
+    ),
     "a list": (
         "def f(xs: list[torch.Tensor]):\n    total(xs)",
         "total([each.cpu().numpy() for each in xs])",

@@ -151,6 +151,43 @@ PINS = {
         data = tf.data.Dataset.from_tensor_slices((["a"], [0])).map(read).batch(2)
         keras.Sequential([keras.layers.Conv2D(3, 3)]).fit(data)
     """,
+    "a function of a Lambda layer": """
+        scaled = keras.layers.Lambda(lambda v: v / v.shape[0])  # pin
+    """,
+    "a loss": """
+        def mean_error(truth, guess):
+            return tf.reduce_sum(truth - guess) / truth.shape[0]  # pin
+
+        keras.Sequential([dense]).compile("sgd", loss=mean_error)
+    """,
+    "a metric of a fused model": """
+        def mean_error(truth, guess):
+            return tf.reduce_sum(truth - guess) / truth.shape[0]  # pin
+
+        keras.Sequential([dense]).compile("sgd", metrics=[mean_error], jit_compile=True)
+    """,
+    "a kernel in a function that is mapped": """
+        @tf.function
+        def f(x):
+            y = tf.map_fn(lambda row: tf.numpy_function(np.sin, [row], tf.float32), x)  # pin
+            return dense(y)
+    """,
+    "a kernel in one branch": """
+        @tf.function
+        def f(x):
+            y = tf.cond(
+                tf.reduce_sum(x) > 0,
+                lambda: tf.numpy_function(np.sin, [x], tf.float32),  # pin
+                lambda: x,
+            )
+            return y.shape[0] + 1
+    """,
+    "a tensor that was serialized": """
+        @tf.function
+        def f(text):
+            y = tf.io.parse_tensor(text, tf.float32)  # pin
+            return dense(y)
+    """,
     "a pin that is not used": """
         @tf.function
         def f(x):
@@ -222,6 +259,21 @@ SILENT = {
             y = tf.numpy_function(np.sin, [x], tf.float32)
             y.set_shape(x.shape)
             return dense(y)
+    """,
+    "a loop over the kernel's result": """
+        @tf.function
+        def f(x):
+            total = 0.0
+            for row in tf.numpy_function(np.sin, [x], tf.float32):
+                total += tf.reduce_sum(row)
+            return total
+    """,
+    "a loss of static sizes": """
+        def error(truth, guess):
+            return tf.reduce_sum(truth - guess) / truth.shape[1]
+
+        keras.Sequential([dense]).compile("sgd", loss=error)
+        print(error(tf.ones([2, 2]), tf.ones([2, 2])))
     """,
     "the kernel's result is reshaped": """
         @tf.function

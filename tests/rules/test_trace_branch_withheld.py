@@ -12,6 +12,63 @@ from jitlint.rule import load_rules
 HEADER = "import torch\nfrom torch import nn\n\n\n"
 
 WITHHELD = {
+    "a tensor that a function keeps before it is bound anew": (
+        """
+        kept = []
+
+        @torch.compile
+        def f(x):
+            def keep():
+                kept.append(y)
+
+            y = x * 2
+            keep()
+            if x.sum() > 0:
+                y = y - 1
+            return y
+        """,
+        "could tell it from a copy",
+    ),
+    "a temporary that is used twice, and whose gradient may be infinite": (
+        """
+        @torch.compile
+        def f(x):
+            y = x * 2
+            if x.sum() > 0:
+                root = x.sqrt()
+                y = root + root.abs()
+            return y + 1
+        """,
+        "an arm uses its `root` twice",
+    ),
+    "a temporary that gets another value": (
+        """
+        @torch.compile
+        def f(x):
+            y = x * 2
+            if x.sum() > 0:
+                part = x - 1
+                y = torch.maximum(part, -part)
+                part = y + 1
+                y = torch.minimum(part, -part)
+            return y + 1
+        """,
+        "an arm gives its `part` two values",
+    ),
+    "a tensor that is kept before it is bound anew": (
+        """
+        kept = []
+
+        @torch.compile
+        def f(x):
+            y = x * 2
+            kept.append(y)
+            if x.sum() > 0:
+                y = y - 1
+            return y
+        """,
+        "what becomes of the result could tell it from a copy",
+    ),
     "dtype differs": (
         """
         @torch.compile
@@ -29,6 +86,53 @@ WITHHELD = {
             return x * 1
         """,
         "different shapes",
+    ),
+    "an early return before a search in another tensor": (
+        """
+        @torch.compile
+        def f(x, y):
+            if not x.sum():
+                return torch.tensor(0.0)
+            z = y[x.argsort()]
+            return z.sum()
+        """,
+        "indexes by data",
+    ),
+    "an early return before a change": (
+        """
+        @torch.compile
+        def f(x):
+            y = x.abs()
+            if not x.sum():
+                return y.sum()
+            z = y.add_(1)
+            return z.sum()
+        """,
+        "changes a tensor in place",
+    ),
+    "an early return in a block that more follows": (
+        """
+        @torch.compile
+        def f(x, flag: bool):
+            if flag:
+                if not x.sum():
+                    return x.sum()
+            x = x * 2
+            return x.sum()
+        """,
+        "skips more than plain assignments",
+    ),
+    "an early return in a context": (
+        """
+        @torch.compile
+        def f(x):
+            with torch.no_grad():
+                if not x.sum():
+                    return x.sum()
+                y = x.mean()
+            return y
+        """,
+        "skips more than plain assignments",
     ),
     "random numbers in the arms": (
         """
@@ -313,6 +417,31 @@ WITHHELD = {
 }
 
 UNSAFE = {
+    "variables that are made of each other": (
+        """
+        @torch.compile
+        def f(x):
+            y = nn.functional.dropout(x, 0.1)
+            y = nn.functional.dropout(y, 0.1)
+            if x.sum() > 0:
+                y = y - 1
+            y = nn.functional.dropout(y, 0.1)
+            y = nn.functional.dropout(y, 0.1)
+            return y + 1
+        """,
+        "`y` is floating",
+    ),
+    "the range of a dtype that may be one of whole numbers": (
+        """
+        @torch.compile
+        def f(x):
+            y = x * 2
+            if x.sum() > 0:
+                y = y.clamp(max=torch.finfo(y.dtype).max)
+            return y + 1
+        """,
+        "is floating",
+    ),
     "dtype differs for whole numbers": (
         """
         @torch.compile
@@ -322,6 +451,18 @@ UNSAFE = {
             return x / 2
         """,
         "right if `x` is floating",
+    ),
+    "an early return before what may fail": (
+        """
+        @torch.compile
+        def f(x):
+            y = x.detach()
+            if not y.sum():
+                return y.sum()
+            z = y.reshape(2, -1)
+            return z.sum()
+        """,
+        "nothing fails behind the early return",
     ),
     "a number that is promoted": (
         """
@@ -335,6 +476,33 @@ UNSAFE = {
 }
 
 SAFE = {
+    "a guard that proves the dtype": (
+        """
+        @torch.compile
+        def f(x):
+            y = x * 2
+            if y.dtype in (torch.float16, torch.bfloat16) and torch.isinf(y).any():
+                top = torch.finfo(y.dtype).max
+                y = torch.clamp(y, min=-top, max=top)
+            return (y,)
+        """,
+        "torch.where",
+    ),
+    "a tensor that a call was given before it was bound anew": (
+        """
+        @torch.compile
+        def f(x, helper):
+            helper(x)
+            y = x * 2
+            helper(x)
+            if x.sum() > 0:
+                y = y - 1
+            outputs = (y,)
+            outputs += (x,)
+            return outputs
+        """,
+        "torch.where",
+    ),
     "floating by the test": (
         """
         @torch.compile

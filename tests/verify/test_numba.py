@@ -82,6 +82,24 @@ def shaped(dims: str) -> str:
 
 
 GRADED = GRAPH.replace("(seed)),)", "(seed)).requires_grad_(),)")
+FORMULA = """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return %s
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return %s
+"""
+IN_FORMULA = "torch.from_numpy(scale(x.detach().numpy())).to(x.dtype)"
+
+
+def formula(forward: str, backward: str, result: str = "Scale.apply(x)") -> str:
+    return GRADED % (OPERATOR % ".to(x.dtype)" + FORMULA % (forward, backward), result)
+
+
+BY_KERNEL = formula(IN_FORMULA, IN_FORMULA.replace("x", "gradient"))
 REFUSED = host("x")
 WRONG = {
     "wrong_dtype": (REFUSED, host("x.double().numpy()"), "float32 became torch.float64"),
@@ -99,8 +117,19 @@ WRONG = {
         GRADED % (OPERATOR % ".to(x.dtype)", "scale_op(x)"),
         "gradient",
     ),
+    "operator_in_place_of_a_formula": (
+        BY_KERNEL,
+        formula("scale_op(x)", "scale_op(gradient)", "scale_op(x)"),
+        "gradient of input[0][0] is missing",
+    ),
+    "operator_of_another_formula": (
+        BY_KERNEL,
+        formula("scale_op(x)", "scale_op(gradient.abs() + 1)"),
+        "gradient",
+    ),
 }
 RIGHT = {
+    "operators_in_a_formula": (BY_KERNEL, formula("scale_op(x)", "scale_op(gradient)")),
     "bridged": (REFUSED, host("x.cpu().numpy()")),
     "operator_casts": (graph(None), graph(".to(x.dtype)")),
 }

@@ -66,6 +66,41 @@ SIGNED = """
 def f(x):
     return tf.reshape(x, [{size}, 8])
 """
+SERVED = """
+@tf.function{options}
+def f(x):
+    return tf.reduce_mean(x, axis=1)
+
+
+def serve(largest: int):
+    return [f(tf.ones([n, 4])) for n in range(1, largest)]
+"""
+POOL = """
+class Pool(tf.Module):
+    @tf.function{options}
+    def mean(self, rows):
+        return tf.reduce_mean(rows, axis=0)
+
+
+def means(longest: int):
+    pool = Pool()
+    return [pool.mean(tf.ones([n, 5])) for n in range(1, longest)]
+"""
+WRITES = """
+from numba import njit
+
+
+@njit
+def doubled(x):
+    for i in range(x.shape[0]):
+        x[i] = 2.0 * x[i]
+    return x
+
+
+@tf.function
+def f(x):
+    return tf.numpy_function({kernel}, [x], x.dtype)
+"""
 KERNEL_ALONE = FILTER.partition("@tf.function")[0]
 METHOD = (
     KERNEL_ALONE
@@ -150,6 +185,34 @@ SOURCES = {
     "pinned_width": (means(), means(pin="x = tf.ensure_shape(x, [None, 4])")),
     "signature": (means(), means(options=SIGNATURE)),
     "more_traces": (means(options=SIGNATURE), means()),
+    "signature_of_callers": (
+        IMPORTS + SERVED.format(options=""),
+        IMPORTS + SERVED.format(options=SIGNATURE),
+    ),
+    "wrong_width_of_callers": (
+        IMPORTS + SERVED.format(options=""),
+        IMPORTS + SERVED.format(options=SIGNATURE.replace("4", "5")),
+    ),
+    "wrong_size_of_callers": (
+        IMPORTS + SERVED.format(options=""),
+        IMPORTS + SERVED.format(options=SIGNATURE.replace("None", "2")),
+    ),
+    "wrong_dtype_of_callers": (
+        IMPORTS + SERVED.format(options=""),
+        IMPORTS + SERVED.format(options=SIGNATURE.replace("float32", "int32")),
+    ),
+    "signature_without_callers": (
+        IMPORTS + SERVED.format(options="").partition("def serve")[0],
+        IMPORTS + SERVED.format(options=SIGNATURE).partition("def serve")[0],
+    ),
+    "wrong_signature_of_a_method": (
+        IMPORTS + POOL.format(options=""),
+        IMPORTS + POOL.format(options=SIGNATURE),
+    ),
+    "wrong_lent_memory": (
+        HEAD + WRITES.format(kernel="lambda v: doubled(v.copy())"),
+        HEAD + WRITES.format(kernel="doubled"),
+    ),
     "derived_from_signature": (
         IMPORTS + SIGNED.format(size="x.shape[0]"),
         IMPORTS + SIGNED.format(size="-1"),
@@ -191,6 +254,7 @@ def reports(prove: Callable[..., dict[str, Report]]) -> dict[str, Report]:
         "right_kernel",
         "right_layer",
         "right_operator",
+        "signature_of_callers",
         "derived_from_signature",
         "derived_for_a_layer",
         "derived_for_a_method",
@@ -211,6 +275,17 @@ def test_a_wrong_rewrite_is_refuted(reports, name):
 def test_code_that_still_raises_is_not_verified(reports):
     assert reports["still_raises"].verdict is Verdict.UNVERIFIED
     assert "still raises" in reports["still_raises"].reason
+
+
+def test_a_signature_is_not_proved_by_itself(reports):
+    assert reports["signature_without_callers"].verdict is Verdict.UNVERIFIED
+    assert "nothing in this file calls it" in reports["signature_without_callers"].reason
+
+
+def test_callers_are_traced_once(reports):
+    traced, caller = reports["signature_of_callers"].entries
+    assert traced.graphs_before > traced.graphs_after == 1
+    assert caller.kind == "eager"
 
 
 def test_a_module_without_entries_is_not_verified(reports):

@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import jitlint.verify.torch_leaves  # noqa: E402, F401
 from jitlint.verify.values import flat_difference, flatten, stable_text  # noqa: E402
 
 Point = collections.namedtuple("Point", "x y")

@@ -3,6 +3,7 @@
 import collections.abc
 import contextlib
 import dataclasses
+import dis
 import enum
 import itertools
 import types
@@ -17,6 +18,7 @@ LEADS = (4, 6, 3, 5)
 """Sizes of the first dimension, taken in turn."""
 COMMON_SIZES = (8, 4, 3)
 MAX_SIZES = 8
+MAX_NUMBERS = 4
 LARGEST = 4096
 TENSOR = "tensor"
 TYPED = "typed"
@@ -73,10 +75,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """`sizes` of dimensions that the code is likely to want, and its string `literals`."""
+    """`sizes` of dimensions that the code is likely to want, the strings that are written in it,
+    and the `numbers` that it compares with."""
 
     sizes: tuple[int, ...]
     literals: tuple[str, ...]
+    numbers: tuple[int | float, ...] = ()
 
     @classmethod
     def of(
@@ -87,7 +91,24 @@ class Hints:
         wanted = [n for n in numbers if type(n) is int and 1 < n <= LARGEST]
         found = tuple(dict.fromkeys(wanted))[: MAX_SIZES - len(COMMON_SIZES)]
         strings = [each for each in constants if isinstance(each, str) and len(each) < 40]
-        return cls(tuple(dict.fromkeys((*found, *COMMON_SIZES))), tuple(dict.fromkeys(strings)))
+        compared = _compared(getattr(function, "__code__", None))
+        written = [n for n in compared if type(n) in (int, float) and abs(n) <= LARGEST]
+        return cls(
+            tuple(dict.fromkeys((*found, *COMMON_SIZES))),
+            tuple(dict.fromkeys(strings)),
+            tuple(dict.fromkeys(written))[:MAX_NUMBERS],
+        )
+
+    def scalars(self, kind: type) -> Iterator[Any]:
+        """Values of a type of `SCALARS`, every other one of them a number of the code's.
+
+        A whole number is given for a float as well.
+        """
+        fitting = {int: (int,), float: (int, float)}.get(kind, ())
+        written = itertools.cycle([n for n in self.numbers if type(n) in fitting])
+        for value in SCALARS.get(kind, ()):
+            yield from itertools.islice(written, 1)
+            yield value
 
 
 def _constants(code: types.CodeType | None) -> Iterator[Any]:
@@ -101,6 +122,15 @@ def _constants(code: types.CodeType | None) -> Iterator[Any]:
             yield from value
         elif not (isinstance(value, str) and value in documentation and " " in value):
             yield value
+
+
+def _compared(code: types.CodeType | None) -> Iterator[Any]:
+    """What stands on the right of comparisons: `0 < x` is read as nothing."""
+    instructions = list(dis.get_instructions(code)) if code is not None else []
+    for loaded, after in itertools.pairwise(instructions):
+        if loaded.opname == "LOAD_CONST" and after.opname in ("COMPARE_OP", "CONTAINS_OP"):
+            value = loaded.argval
+            yield from value if isinstance(value, tuple | frozenset) else (value,)
 
 
 def shapes(hints: Hints, has_weights: bool) -> list[Shape]:
@@ -176,7 +206,7 @@ class Chooser:
         elif annotation is str:
             yield from map(Constant, (*self.hints.literals, *STRINGS))
         elif annotation in SCALARS:
-            yield from map(Constant, SCALARS[annotation])
+            yield from map(Constant, self.hints.scalars(annotation))
         elif typing.get_origin(annotation) is not None:
             yield from self._generic(annotation, shape)
         elif dataclasses.is_dataclass(annotation) or hasattr(annotation, "_fields"):
@@ -233,7 +263,7 @@ class Chooser:
         kind = type(default)
         if kind is str:
             yield from (Choice("str", Constant(each)) for each in self.hints.literals)
-        for value in SCALARS.get(kind, ()):
+        for value in self.hints.scalars(kind):
             yield Choice(kind.__name__, Constant(value))
 
     def _unknown(self, shape: Shape) -> Iterator[Choice]:
@@ -247,9 +277,9 @@ class Chooser:
             return
         pair = [[_drawn(make, shape)]] * 2
         kinds: dict[str, list[Make]] = {
-            "int": list(map(Constant, SCALARS[int])),
+            "int": list(map(Constant, self.hints.scalars(int))),
             "list": list(_together(list, pair)),
-            "float": list(map(Constant, SCALARS[float])),
+            "float": list(map(Constant, self.hints.scalars(float))),
             "str": list(map(Constant, self.hints.literals)),
             "bool": list(map(Constant, SCALARS[bool])),
         }

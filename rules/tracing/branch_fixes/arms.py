@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from jitlint.analysis import scope
+from jitlint.analysis.tree import parents_of
 
 from .withheld import Withheld
 
@@ -38,6 +39,7 @@ class Arm:
     `dropped` are values that nothing uses, and `shared` the pairs of variables of which one
     may be, or be a part of, the object that the other is. `effects` are the statements that
     give nothing back, in their order; all of them speak of the values at the entry, too.
+    `repeated` are the temporaries that the arm reads more than once, and so computes again.
     """
 
     outputs: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Arm:
     dropped: tuple[cst.BaseExpression, ...] = ()
     shared: frozenset[tuple[str, str]] = frozenset()
     effects: tuple[cst.Expr, ...] = ()
+    repeated: tuple[tuple[str, cst.BaseExpression], ...] = ()
 
     @property
     def returns(self) -> bool:
@@ -62,7 +65,9 @@ class Branch:
     """`node` is the whole construct and `statement` the statement in which it stands.
 
     `between` are the statements behind an early return that lead to the last return, and
-    `end` is that return: they are the arm of all the rest.
+    `end` is that return: they are the arm of all the rest. Where that return stands behind the
+    block, and other ways lead to it, the arm is written in terms of what there was before
+    them, and they are `inlined`.
     """
 
     form: Form
@@ -72,6 +77,7 @@ class Branch:
     default: Arm
     between: tuple[cst.SimpleStatementLine, ...] = ()
     end: cst.SimpleStatementLine | None = None
+    inlined: tuple[cst.SimpleStatementLine, ...] = ()
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -181,14 +187,17 @@ def _returning(
         if set(default.outputs) != {RETURNED}:
             raise Withheld("some of the arms return and others do not")
         return Branch(Form.RETURN, node, statement, cases, default)
-    if statement is not node:
-        raise Withheld("the arms return and the code behind them goes on")
     between, end = _tail(statement, module)
     _check_tail_names(between, statement, module)
     last = end.body[0]
     assert isinstance(last, cst.Return)
     if last.value is None:
         raise Withheld("one arm returns a tensor and the other None")
+    is_elif = statement is not node
+    if is_elif or scope.block_around(end, module) is not scope.block_around(statement, module):
+        arm = Arm({RETURNED: _in_terms_before(last.value, between)})
+        gone = () if is_elif else between
+        return Branch(Form.RETURN, node, statement, cases, arm, inlined=gone)
     arm = Arm({RETURNED: last.value}, _comments_of(end.leading_lines))
     return Branch(Form.RETURN, node, statement, cases, arm, between, end)
 
@@ -196,21 +205,51 @@ def _returning(
 def _tail(
     statement: cst.CSTNode, module: cst.Module
 ) -> tuple[tuple[cst.SimpleStatementLine, ...], cst.SimpleStatementLine]:
-    """What follows an early return: plain assignments and one return, or it is withheld."""
-    block = scope.block_around(statement, module)
-    index = next(i for i, each in enumerate(block) if each is statement)
+    """What follows an early return: plain assignments and one return, or it is withheld.
+
+    Of the blocks around its own only that return can follow.
+    """
     between: list[cst.SimpleStatementLine] = []
-    for each in block[index + 1 :]:
-        match each:
-            case cst.SimpleStatementLine(body=[cst.Return()]):
-                return tuple(between), each
-            case cst.SimpleStatementLine(
-                body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())])]
-            ):
-                between.append(each)
-            case _:
-                break
-    raise Withheld("the early return skips more than plain assignments: move them into a function")
+    outer: cst.CSTNode | None = statement
+    while outer is not None:
+        block = scope.block_around(outer, module)
+        index = next(i for i, each in enumerate(block) if each is outer)
+        for each in block[index + 1 :]:
+            match each:
+                case cst.SimpleStatementLine(body=[cst.Return()]):
+                    return tuple(between), each
+                case cst.SimpleStatementLine(
+                    body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name())])]
+                ) if outer is statement:
+                    between.append(each)
+                case _:
+                    raise Withheld(SKIPS_MORE)
+        outer = _branch_around(outer, module)
+    raise Withheld(SKIPS_MORE)
+
+
+SKIPS_MORE = "the early return skips more than plain assignments: move them into a function"
+
+
+def _branch_around(statement: cst.CSTNode, module: cst.Module) -> cst.If | None:
+    """The `if` behind which the code goes on when the block of the statement ends."""
+    parents = parents_of(module)
+    node = parents[parents[statement]]
+    if isinstance(node, cst.Else):
+        node = parents[node]
+    while isinstance(node, cst.If) and isinstance(parents[node], cst.If):
+        node = parents[node]
+    return node if isinstance(node, cst.If) else None
+
+
+def _in_terms_before(
+    value: cst.BaseExpression, statements: Iterable[cst.SimpleStatementLine]
+) -> cst.BaseExpression:
+    outputs: dict[str, cst.BaseExpression] = {}
+    for statement in statements:
+        for name, assigned in _outputs_of(statement.body[0]):
+            outputs[name] = _inlined(assigned, outputs)
+    return _inlined(value, outputs)
 
 
 def _check_tail_names(
@@ -278,6 +317,7 @@ def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
     dropped: list[cst.BaseExpression] = []
     shared: set[tuple[str, str]] = set()
     effects: list[cst.Expr] = []
+    repeated: dict[str, cst.BaseExpression] = {}
     kept = [*comments, *_suite_comments(body)]
     for small in _small_statements(body):
         if isinstance(small, cst.Expr):
@@ -288,11 +328,21 @@ def _read_block(body: cst.BaseSuite, comments: Sequence[str] = ()) -> Arm:
             if name in outputs:
                 dropped.append(outputs[name])
             shared.update((name, other) for other in _handed_on(value) if other in outputs)
+            repeated |= _repeated(value, outputs)
             outputs[name] = _inlined(value, outputs)
+            if name in repeated and not repeated[name].deep_equals(outputs[name]):
+                raise Withheld(f"an arm gives its `{name}` two values: use two names")
     if RETURNED in outputs:
         dropped += (value for name, value in outputs.items() if name != RETURNED)
         outputs = {RETURNED: outputs[RETURNED]}
-    return Arm(outputs, tuple(kept), tuple(dropped), frozenset(shared), tuple(effects))
+    return Arm(
+        outputs,
+        tuple(kept),
+        tuple(dropped),
+        frozenset(shared),
+        tuple(effects),
+        tuple(repeated.items()),
+    )
 
 
 def _effect(statement: cst.Expr, outputs: Mapping[str, cst.BaseExpression]) -> cst.Expr:
@@ -397,11 +447,7 @@ def _inlined(
     value: cst.BaseExpression, outputs: Mapping[str, cst.BaseExpression]
 ) -> cst.BaseExpression:
     """`value` in terms of what there was before the arm."""
-    counts = Counter(name.value for name in scope.reads(value))
-    used = {name: outputs[name] for name in counts if name in outputs}
-    for name, inner in used.items():
-        if counts[name] > 1 and not isinstance(inner, cst.Name | cst.Integer | cst.Float):
-            raise Withheld(f"an arm uses its `{name}` twice: move the arm into a function")
+    used = {name: outputs[name] for name in scope.names_read(value) if name in outputs}
     if not used:
         return value
     result = value.visit(_Inline(used))
@@ -409,6 +455,19 @@ def _inlined(
     return result
 
 
+def _repeated(
+    value: cst.BaseExpression, outputs: Mapping[str, cst.BaseExpression]
+) -> dict[str, cst.BaseExpression]:
+    """The temporaries that `value` reads more than once, unless they are as short as names."""
+    counts = Counter(name.value for name in scope.reads(value))
+    return {
+        name: outputs[name]
+        for name, count in counts.items()
+        if count > 1 and name in outputs and not isinstance(outputs[name], SHORT)
+    }
+
+
+SHORT = (cst.Name, cst.Integer, cst.Float)
 ATOMS = (
     cst.Name,
     cst.Attribute,

@@ -6,9 +6,7 @@ import libcst as cst
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.values import ExternalMethod, Tensor
-
-from .hazards import Hazard
+from jitlint.analysis.values import ExternalMethod, Tensor, is_constant
 
 NEVER_FAIL = frozenset(
     {"dim", "element_size", "is_complex", "is_floating_point", "nelement", "numel", "ndimension"}
@@ -16,13 +14,11 @@ NEVER_FAIL = frozenset(
 """Methods of tensors that answer for every tensor; `size` does without an argument."""
 
 
-def number_hazards(
+def failing(
     test: Observation, node: cst.BaseExpression, at: cst.CSTNode
-) -> frozenset[Hazard]:
-    """The operations that raise for some values, each by its code."""
-    found = _Finder(test, at).hazards(node)
-    code = test.module.tree.code_for_node
-    return frozenset(Hazard(code(each), code(each)) for each in found)
+) -> Iterator[cst.BaseExpression]:
+    """The operations that raise for some values."""
+    return _Finder(test, at).hazards(node)
 
 
 class _Finder:
@@ -56,6 +52,8 @@ class _Finder:
                 return scope.is_surely_bound(name, self._at, self._test.module.tree)
             case cst.Call(func=cst.Attribute() as function, args=arguments):
                 return self._never_fails(function, len(arguments))
+            case cst.Call(args=[cst.Arg(value=cst.SimpleString())]):
+                return is_constant(self._test.value_of(node))  # `float("nan")`
             case cst.BinaryOperation() | cst.Call() | cst.Subscript():
                 return False
         return True

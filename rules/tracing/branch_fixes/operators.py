@@ -36,6 +36,8 @@ OTHER_RESULT = frozenset({"dtype", "out", "memory_format", "device", "layout", "
 
 COMPLEX_TO_REAL = frozenset({"abs", "absolute", "angle", "imag", "real", "norm"})
 FAILS_WHEN_EMPTY = frozenset({"amax", "amin", "aminmax", "argmax", "argmin", "max", "min"})
+TAKES_ANY_NUMBER = frozenset({"as_tensor", "asarray", "scalar_tensor", "tensor"})
+"""Functions that make a tensor of a number, whatever it is."""
 FLOATING_ONLY = frozenset({"mean", "std", "var", "norm", "softmax", "log_softmax", "logsumexp"})
 """Operators that refuse whole numbers."""
 RANDOM_METHODS = re.compile(r"bernoulli|multinomial|rand|dropout|rrelu|poisson|normal_?$")
@@ -69,6 +71,14 @@ WIDENS = frozenset({"sum", "nansum", "prod", "cumsum", "cumprod"})
 
 CASTS = frozenset({"to", "type", "type_as", "view", "asarray", "as_tensor"})
 """Operators that may give another dtype, as their arguments say."""
+
+NAMED_CASTS = frozenset(
+    {
+        *("bfloat16", "bool", "byte", "cdouble", "cfloat", "chalf", "char", "double", "float"),
+        *("half", "int", "long", "short"),
+    }
+)
+"""Methods named after the dtype that they give; all else stays."""
 
 DIVIDES = frozenset({"remainder", "fmod", "floor_divide"})
 """Operators that raise for whole numbers and a divisor of 0."""

@@ -8,6 +8,7 @@ import libcst as cst
 from libcst.helpers import parse_template_expression
 
 from jitlint.analysis import scope
+from jitlint.analysis.tree import nodes_in, parents_of
 from jitlint.analysis.values import (
     External,
     ExternalMethod,
@@ -319,11 +320,25 @@ class _Builder:
         except Withheld:
             described = None
         shape = described.shape if isinstance(described, Profile) else frozenset()
-        if any(map(_may_be_mask, shape & self.arms)) or described is None:
+        is_mask = any(map(_may_be_mask, shape & self.arms)) or described is None
+        if is_mask and not self._is_asked_before(node):
             raise Withheld(
                 f"`{code}` is not known to have one element: reduce it with `.any()` or `.all()`"
             )
         self.conditions[f"`{code}` has one element"] = None
+
+    def _is_asked_before(self, node: cst.BaseExpression) -> bool:
+        """Whether an earlier test of the same chain asks the same: more elements raise there."""
+        parents = parents_of(self.describer.module)
+        found: list[cst.BaseExpression] = []
+        inner: cst.CSTNode = node
+        while (outer := parents.get(inner)) is not None:
+            if isinstance(inner, cst.If) and isinstance(outer, cst.If) and outer.orelse is inner:
+                found.append(outer.test)
+            elif not isinstance(outer, cst.BaseExpression | cst.If):
+                break
+            inner = outer
+        return any(node.deep_equals(each) for test in found for each in nodes_in(test))
 
 
 def _may_be_mask(leaf: str) -> bool:

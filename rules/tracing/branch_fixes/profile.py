@@ -29,6 +29,7 @@ from jitlint.analysis.values import (
     is_none,
 )
 
+from . import numbers
 from .dtypes import (
     BOOL,
     FLOATING,
@@ -47,7 +48,6 @@ from .dtypes import (
 )
 from .effects import attributes_written, reshaping_in, writes_in_place
 from .hazards import NO_EVIDENCE, Evidence, Hazard, broadcast, conditions_for, refused_dtype
-from .numbers import number_hazards
 from .operators import (
     CASTS,
     COMPLEX_TO_REAL,
@@ -57,6 +57,7 @@ from .operators import (
     FLOATING_ONLY,
     HAVE_INPLACE,
     KEEPS_SHAPE,
+    NAMED_CASTS,
     NO_BACKWARD,
     NO_GRADIENT,
     NOT_ONLY_A_LAYER,
@@ -65,6 +66,7 @@ from .operators import (
     PURE_LAYERS,
     RANDOM_METHODS,
     REFUSED,
+    TAKES_ANY_NUMBER,
     WIDENS,
 )
 from .pure import makes_its_result, require_pure
@@ -73,6 +75,7 @@ from .withheld import Withheld
 MAX_DEPTH = 8
 WRITTEN = "@written at "
 """In the name of a source: something may have been written into it since its definition."""
+DEFAULT = DType(frozenset({"the default dtype"}), FLOATING)
 MAX_FACTOR, MIN_DIVISOR = 6e4, 1e-4
 """Factors that float16 can hold, and divisors whose reciprocal it can."""
 
@@ -193,7 +196,7 @@ class Describer:
     def _describe(self, node: cst.BaseExpression, at: cst.CSTNode) -> Described:
         match node:
             case cst.Integer() | cst.Float() | cst.SimpleString():
-                return self._number(node)
+                return self._number(node, at)
             case cst.Name():
                 return self._name(node, at)
             case cst.Attribute():
@@ -213,7 +216,7 @@ class Describer:
             case cst.IfExp():
                 return self._choice(node, at)
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         raise Withheld(f"nothing is known of the result of `{self._short(node)}`")
 
     def _short(self, node: cst.CSTNode) -> str:
@@ -225,7 +228,7 @@ class Describer:
     def _is_static(self, node: cst.BaseExpression) -> bool:
         return isinstance(self.test.value_of(node), Static)
 
-    def _number(self, node: cst.BaseExpression) -> Number:
+    def _number(self, node: cst.BaseExpression, at: cst.CSTNode) -> Number:
         value = self.test.value_of(node)
         if is_none(value):
             raise Withheld("one arm is None where the other is a tensor")
@@ -234,18 +237,32 @@ class Describer:
         if isinstance(value.const, str):
             raise Withheld("an arm is a string, which no tensor can hold")
         kind = FLOATING if isinstance(value.const, float) else WHOLE
-        hazards = number_hazards(self.test, node, self.at)
+        failing = numbers.failing(self.test, node, self.at)
+        hazards = frozenset(hazard for each in failing for hazard in self._failure(each, at))
         if not scope.names_read(node):
             return Number(value, kind, hazards=hazards)
         # known here, but another call may pass another number
         names = frozenset() if _is_constant(node, value) else frozenset({self.code(node)})
         return Number(Static(source=value.source), kind if not names else WHOLE, names, hazards)
 
+    def _failure(self, node: cst.BaseExpression, at: cst.CSTNode) -> Iterable[Hazard]:
+        """For which values an operation on Python values raises."""
+        match node:
+            case cst.Call(
+                args=[cst.Arg(value=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")))]
+            ) if isinstance(self.test.value_of(tensor), Tensor):
+                function = self.test.value_of(node.func)
+                if isinstance(function, External) and function.name == "torch.finfo":
+                    described = self.describe(tensor, at)
+                    if isinstance(described, Profile):
+                        return refused_dtype(Kind.WHOLE, described.dtype, self._short(tensor))
+        return [Hazard(self.code(node), self.code(node))]
+
     def _name(self, node: cst.Name, at: cst.CSTNode) -> Described:
         self._check_name(node.value)
         binder = scope.binder_of(node, node.value, at, self.module)
         if binder is not None:
-            return self._leaf(node, f"{node.value}@{id(binder)}")
+            return self._leaf(node, f"{node.value}@{id(binder)}", at)
         definition = scope.definition_of(node.value, at, self.module)
         if definition.value is not None and self._depth < MAX_DEPTH:
             given = self._defined(definition.value, definition.place)
@@ -266,7 +283,7 @@ class Describer:
                     fresh=not given.alias,
                 )
         place = id(definition.place) if definition.origin is not scope.Origin.PARAMETER else ""
-        leaf = self._leaf(node, f"{node.value}@{place}" if place else node.value)
+        leaf = self._leaf(node, f"{node.value}@{place}" if place else node.value, at)
         if isinstance(leaf, Number) or scope.is_surely_bound(node.value, at, self.module):
             return leaf
         return replace(leaf, hazards=leaf.hazards | {Hazard(f"unbound {node.value}", node.value)})
@@ -294,10 +311,10 @@ class Describer:
         finally:
             self._depth -= 1
 
-    def _leaf(self, node: cst.BaseExpression, name: str) -> Described:
+    def _leaf(self, node: cst.BaseExpression, name: str, at: cst.CSTNode) -> Described:
         value = self.test.value_of(node)
         if isinstance(value, Static):
-            return self._number(node)
+            return self._number(node, at)
         if not isinstance(value, Tensor) or value.maybe:
             raise Withheld(f"`{self._short(node)}` may be something other than a tensor")
         dtype = value.dtype or ("bool" if value.is_bool else None)
@@ -316,7 +333,7 @@ class Describer:
 
     def _attribute(self, node: cst.Attribute, at: cst.CSTNode) -> Described:
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         receiver = self.test.value_of(node.value)
         if isinstance(receiver, Tensor):
             inner = self.describe(node.value, at)
@@ -331,7 +348,7 @@ class Describer:
         self._check_property(receiver, node)
         if self.code(node) in attributes_written(self._function):
             raise Withheld(f"`{self._short(node)}` is assigned here: use a variable")
-        return self._leaf(node, self.code(node))
+        return self._leaf(node, self.code(node), at)
 
     def _check_property(self, receiver: Value, node: cst.Attribute) -> None:
         if isinstance(receiver, Instance):
@@ -344,7 +361,7 @@ class Describer:
     def _binary(self, node: cst.BinaryOperation, at: cst.CSTNode) -> Described:
         left, right = self.describe(node.left, at), self.describe(node.right, at)
         if isinstance(left, Number) and isinstance(right, Number):
-            return self._number(node)
+            return self._number(node, at)
         operator = type(node.operator).__name__
         if operator == "MatrixMultiply":
             operands = [each for each in (left, right) if isinstance(each, Profile)]
@@ -386,7 +403,7 @@ class Describer:
     def _unary(self, node: cst.UnaryOperation, at: cst.CSTNode) -> Described:
         operand = self.describe(node.expression, at)
         if isinstance(operand, Number):
-            return self._number(node)
+            return self._number(node, at)
         if isinstance(node.operator, cst.Not):
             raise Withheld(f"`{self._short(node)}` asks for a truth value inside an arm")
         if isinstance(node.operator, cst.Plus):
@@ -402,7 +419,7 @@ class Describer:
         nodes = [node.left, *(target.comparator for target in node.comparisons)]
         operands = [self.describe(each, at) for each in nodes]
         if all(isinstance(each, Number) for each in operands):
-            return self._number(node)
+            return self._number(node, at)
         if len(operands) > 2:
             raise Withheld(f"`{self._short(node)}` asks for a truth value inside an arm")
         result = self._elementwise(node, operands)
@@ -434,7 +451,7 @@ class Describer:
 
     def _subscript(self, node: cst.Subscript, at: cst.CSTNode) -> Described:
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         receiver = self.describe(node.value, at)
         if isinstance(receiver, Number):
             raise Withheld(f"nothing is known of the result of `{self._short(node)}`")
@@ -442,13 +459,32 @@ class Describer:
         for element in node.slice:
             if isinstance(element.slice, cst.Index):
                 if isinstance(self.test.value_of(element.slice.value), Tensor):
-                    raise Withheld(
-                        f"`{self._short(node)}` indexes by data, which may be out of range "
-                        "where its arm is not taken"
-                    )
+                    return self._indexed(node, receiver, at)
                 can_fail = can_fail or not is_none(self.test.value_of(element.slice.value))
         code = self.code(node).removeprefix(self.code(node.value))
         return self._opaque(node, code, [receiver], None, view=True, hazard=can_fail, finite=True)
+
+    def _indexed(self, node: cst.Subscript, receiver: Profile, at: cst.CSTNode) -> Profile:
+        """`x[mask]`, and `x[x.argsort()]` or `x[x.topk(3)[1]]`: places that `x` has."""
+        match node.slice:
+            case [cst.SubscriptElement(slice=cst.Index(value=index))]:
+                value = self.test.value_of(index)
+                searched = _searched_by(index)
+                if searched is None and isinstance(value, Tensor) and value.is_bool:
+                    searched = index
+                if searched is not None:
+                    own = self.describe(searched, at)
+                    operands = [receiver, *([own] if isinstance(own, Profile) else [])]
+                    if all(each.shape <= receiver.shape for each in operands) or searched is index:
+                        code = f"[{self.code(index)}]"
+                        found = self._opaque(
+                            node, code, operands, receiver.dtype, hazard=True, finite=True
+                        )
+                        return replace(found, sources=receiver.sources)
+        raise Withheld(
+            f"`{self._short(node)}` indexes by data, which may be out of range where its arm is "
+            "not taken"
+        )
 
     def _sequence(self, node: cst.Tuple | cst.List, at: cst.CSTNode) -> Described:
         """Arguments such as `torch.cat([a, b])`."""
@@ -472,16 +508,17 @@ class Describer:
                 assert isinstance(node.func, cst.Attribute)
                 receiver = node.func.value, self.describe(node.func.value, at)
                 operator = self.table.method(name)
-                return self._operator(node, name, operator, [receiver, *self._arguments(node, at)])
+                operands = [receiver, *self._arguments(node, at)]
+                return self._operator(node, name, operator, operands, at)
             case External(name=dotted) if dotted.startswith("torch."):
                 operator = self.table.function(dotted)
                 name = dotted.rpartition(".")[2]
-                return self._operator(node, name, operator, self._arguments(node, at))
+                return self._operator(node, name, operator, self._arguments(node, at), at)
             case External(name="builtins.print" | "builtins.input" | "builtins.open"):
                 raise Withheld(f"an arm calls `{self._short(node.func)}`, which has an effect")
             case External(name="builtins.abs"):
                 operator = self.table.method("abs")
-                return self._operator(node, "abs", operator, self._arguments(node, at))
+                return self._operator(node, "abs", operator, self._arguments(node, at), at)
             case ExternalInstance(name=name) if name in PURE_LAYERS:
                 return self._layer(node, self._arguments(node, at))
             case ExternalInstance(name=name):
@@ -495,7 +532,7 @@ class Describer:
                 result = self._project_function(node, self._arguments(node, at))
                 return replace(result, alias=frozenset()) if makes_its_result(info) else result
         if self._is_static(node):
-            return self._number(node)
+            return self._number(node, at)
         raise Withheld(f"an arm calls `{self._short(node.func)}`, of which nothing is known")
 
     def _arguments(self, node: cst.Call, at: cst.CSTNode) -> list[Operand]:
@@ -547,7 +584,7 @@ class Describer:
         arms = [self.describe(each, at) for each in (node.body, node.orelse)]
         profiles = [each for each in arms if isinstance(each, Profile)]
         if not profiles:
-            return self._number(node)
+            return self._number(node, at)
         if len(profiles) == 1:
             raise Withheld(f"`{self._short(node)}` is a number or a tensor")
         agreement = agree([replace(each, hazards=frozenset()) for each in profiles])
@@ -589,6 +626,7 @@ class Describer:
         name: str,
         operator: Operator | None,
         operands: Sequence[Operand],
+        at: cst.CSTNode,
     ) -> Described:
         function = self._short(node.func)
         arguments = [each for _, each in operands]
@@ -614,7 +652,7 @@ class Describer:
             raise Withheld(f"`{self._short(node)}` is not a single tensor")
         if name == "where" and len(node.args) < 3:
             raise Withheld(f"the shape of `{self._short(node)}` depends on data")
-        result = self._operator_result(node, name, operator, arguments, tensors)
+        result = self._operator_result(node, name, operator, arguments, at)
         result = self._with_refusals(name, result, operands)
         hazards = set(result.hazards)
         if name in FAILS_WHEN_EMPTY and tensors:
@@ -643,8 +681,9 @@ class Describer:
         name: str,
         operator: Operator,
         arguments: Sequence[Described],
-        tensors: Sequence[Profile],
+        at: cst.CSTNode,
     ) -> Profile:
+        tensors = [each for each in arguments if isinstance(each, Profile)]
         plain = name not in CASTS and not OTHER_RESULT & {
             each.keyword.value for each in node.args if each.keyword
         }
@@ -655,12 +694,13 @@ class Describer:
             result = replace(result, dtype=self._result_dtype(name, operator, result.dtype, node))
             result = replace(result, finite=finite)
         else:
-            dtype = self._cast(node, name, operator)
+            dtype = self._cast(node, name, operator, at)
             if dtype is None and operator.reduces and len(tensors) == 1:
                 dtype = self._result_dtype(name, operator, tensors[0].dtype, node)
             code = self._options(node, "reduction" if operator.reduces else name)
+            can_fail = name not in TAKES_ANY_NUMBER or bool(tensors)
             result = self._opaque(
-                node, code, tensors, dtype, view=operator.view, hazard=True, finite=finite
+                node, code, tensors, dtype, view=operator.view, hazard=can_fail, finite=finite
             )
             if name in KEEPS_SHAPE and len(tensors) == 1:
                 finds = Hazard(code, self.code(node), f"`{self._short(node)}` has its dimension")
@@ -672,12 +712,30 @@ class Describer:
                 )
             if operator.reduces and alone:
                 result = replace(result, shape=frozenset(), layout=(), hazards=tensors[0].hazards)
+            if not can_fail and dtype is None and _is_float(arguments[0]):
+                result = replace(result, dtype=DEFAULT)
+            if name in NAMED_CASTS and len(tensors) == 1:
+                (first,) = tensors
+                result = replace(
+                    result, shape=first.shape, layout=first.layout, hazards=first.hazards
+                )
+            if self._has_rank_0(node):
+                result = replace(result, shape=frozenset(), layout=())
         if operator.is_bool or name in NO_GRADIENT or _is_whole(result.dtype):
             result = replace(result, sources=frozenset(), finite=True)
         return result
 
-    def _cast(self, node: cst.Call, name: str, operator: Operator) -> DType | None:
+    def _has_rank_0(self, node: cst.BaseExpression) -> bool:
+        value = self.test.value_of(node)
+        return isinstance(value, Tensor) and value.rank == 0 and not value.maybe
+
+    def _cast(self, node: cst.Call, name: str, operator: Operator, at: cst.CSTNode) -> DType | None:
         """The dtype that a call asks for, or that it is named after; None: it keeps that."""
+        like = next((each.value for each in node.args if _keyword(each) == "dtype"), None)
+        match like:
+            case cst.Attribute(value=tensor, attr=cst.Name(value="dtype")):
+                if isinstance(self.test.value_of(tensor), Tensor):
+                    return self._dtype_of(tensor, at)
         wanted = [
             value.name.removeprefix("torch.")
             for each in node.args
@@ -693,6 +751,10 @@ class Describer:
         if wanted or given or name in CASTS:
             return DType(frozenset({f"{self._short(node)}"}))
         return None
+
+    def _dtype_of(self, node: cst.BaseExpression, at: cst.CSTNode) -> DType | None:
+        found = self.describe(node, at)
+        return found.dtype if isinstance(found, Profile) else None
 
     def _has_no_options(self, node: cst.Call) -> bool:
         """A reduction of everything: no dimension, no flag."""
@@ -771,6 +833,28 @@ class Describer:
         return operator is not None and operator.dtype == "same" and "dtype" not in named
 
 
+INDICES = frozenset({"argmax", "argmin", "argsort"})
+WITH_INDICES = frozenset({"kthvalue", "max", "median", "min", "mode", "sort", "topk"})
+
+
+def _searched_by(index: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`x` of `x.argsort()` and of `x.topk(3)[1]`, the indices of some of its elements."""
+    names, call = INDICES, index
+    match index:
+        case cst.Subscript(
+            value=call, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="1")))]
+        ):
+            names = WITH_INDICES
+    match call:
+        case cst.Call(func=cst.Attribute(value=searched, attr=cst.Name(value=name))):
+            return searched if name in names else None
+    return None
+
+
+def _is_float(described: Described) -> bool:
+    return isinstance(described, Number) and described.kind == FLOATING
+
+
 def _is_divisor(described: Described) -> bool:
     """A number whose reciprocal is finite in every dtype."""
     return isinstance(described, Number) and described.is_within(MIN_DIVISOR, math.inf)
@@ -841,7 +925,12 @@ def agree(profiles: Sequence[Profile], evidence: Evidence = NO_EVIDENCE) -> Agre
     for profile in profiles:
         hazards = profile.hazards - common
         conditions.update(dict.fromkeys(conditions_for(hazards, evidence)))
-    return Agreement(tuple(conditions), all(each.finite for each in profiles))
+    return Agreement(tuple(conditions), _are_finite(profiles))
+
+
+def _are_finite(profiles: Sequence[Profile]) -> bool:
+    """Where one arm has no gradient none may have one, or it would begin to require it."""
+    return all(each.finite for each in profiles) or not all(each.sources for each in profiles)
 
 
 def _same_sources(a: Profile, b: Profile) -> Iterable[str]:
@@ -863,7 +952,7 @@ def _same_sources(a: Profile, b: Profile) -> Iterable[str]:
 def _same_shape(a: Profile, b: Profile) -> Iterable[str]:
     if a.shape == b.shape:
         return
-    if not a.shape or not b.shape:
+    if any("@" not in leaf for leaf in a.shape ^ b.shape) and not (a.shape and b.shape):
         raise Withheld("the arms have different shapes")
     yield "both arms have one shape"
 
@@ -877,7 +966,8 @@ def _same_dtype(a: Profile, b: Profile, floating: frozenset[str]) -> Iterable[st
     if resolved(a.dtype, leaves) == resolved(b.dtype, leaves):
         yield f"`{_name_of(leaves)}` {'is' if len(leaves) == 1 else 'are'} floating"
         return
-    if any(_is_known(each.dtype) for each in (a, b)):
+    is_known = any(_is_known(each.dtype) for each in (a, b))
+    if is_known and not (a.is_floating and b.is_floating):
         raise Withheld("the arms have different dtypes")
     yield "both arms have one dtype"
 
@@ -912,6 +1002,51 @@ def proven_by(describer: Describer, tests: Iterable[cst.BaseExpression]) -> Prov
                 floating |= floating_in(describer, node)
                 real |= _real_in(describer, node)
     return Proven(frozenset(real), frozenset(floating))
+
+
+def proven_by_guard(describer: Describer, guard: cst.BaseExpression) -> frozenset[str]:
+    """What is floating where `guard` holds: `x` of `x.dtype == torch.float16 and …`."""
+    match guard:
+        case cst.BooleanOperation(operator=cst.And(), left=left, right=right):
+            return proven_by_guard(describer, left) | proven_by_guard(describer, right)
+        case cst.Call(func=cst.Attribute(value=tensor, attr=cst.Name(value="is_floating_point"))):
+            return _only_leaf(describer, tensor)
+        case cst.Comparison(
+            left=cst.Attribute(value=tensor, attr=cst.Name(value="dtype")),
+            comparisons=[cst.ComparisonTarget(operator=operator, comparator=wanted)],
+        ):
+            dtypes = _dtypes_of(operator, wanted)
+            if dtypes and all(_is_floating_dtype(describer, each) for each in dtypes):
+                return _only_leaf(describer, tensor)
+    return frozenset()
+
+
+def _dtypes_of(
+    operator: cst.BaseCompOp, wanted: cst.BaseExpression
+) -> Sequence[cst.BaseExpression]:
+    """What is compared with `== wanted` or `in (…)`."""
+    match operator, wanted:
+        case cst.In(), cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return [each.value for each in elements]
+        case ((cst.Equal() | cst.Is()), _):
+            return [wanted]
+    return []
+
+
+def _is_floating_dtype(describer: Describer, node: cst.BaseExpression) -> bool:
+    value = describer.test.value_of(node)
+    name = value.name.removeprefix("torch.") if isinstance(value, External) else ""
+    return any(map(is_floating, known(DTYPE_NAMES.get(name, name)).leaves))
+
+
+def _only_leaf(describer: Describer, node: cst.BaseExpression) -> frozenset[str]:
+    if not isinstance(describer.test.value_of(node), Tensor):
+        return frozenset()
+    try:
+        leaves = describer.tensor(node).dtype.leaves
+    except Withheld:
+        return frozenset()
+    return frozenset(map(bare_leaf, leaves)) if len(leaves) == 1 else frozenset()
 
 
 def _real_in(describer: Describer, node: cst.BaseExpression) -> frozenset[str]:

@@ -1,6 +1,8 @@
 """Functions of the project that compute and do nothing else: an arm may call them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 import libcst as cst
 
@@ -26,6 +28,8 @@ from jitlint.project.modules import FunctionInfo, statements_of
 from .flow import code_of
 from .operators import PURE_LAYERS, RANDOM_METHODS
 from .withheld import Withheld
+
+Seen = TypeVar("Seen", bound=Observation)
 
 MAX_DEPTH = 4
 """Calls nested deeper are taken for unknown."""
@@ -58,6 +62,17 @@ def require_computed(seen: Observation, node: cst.BaseExpression) -> None:
     for moment in seen.moments:
         frame = replace(moment.frame, variables=dict(moment.variables), silent=1)
         _Purity(0).check_expression(frame, node)
+
+
+def ahead(seen: Seen, statements: Iterable[cst.SimpleStatementLine]) -> Seen:
+    """The observation with the values that there are behind the statements which follow it."""
+    moments = []
+    for moment in seen.moments:
+        frame = replace(moment.frame, variables=dict(moment.variables), silent=1)
+        for small in (each for statement in statements for each in statement.body):
+            execute(frame, small)
+        moments.append(replace(moment, variables=frame.variables))
+    return replace(seen, moments=moments)
 
 
 def makes_its_result(function: FunctionInfo) -> bool:

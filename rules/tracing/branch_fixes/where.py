@@ -7,8 +7,9 @@ wanted can be infinite or NaN. `torch.cond` computes one; it stands where that i
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import libcst as cst
 from libcst.helpers import parse_template_expression
@@ -46,13 +47,27 @@ from .profile import (
     Profile,
     agree,
     proven_by,
+    proven_by_guard,
 )
-from .uses import VALUES, Use, arithmetic_partner, arithmetic_partners, use_of, uses_of_name
+from .pure import ahead
+from .uses import (
+    VALUES,
+    Use,
+    arithmetic_partner,
+    arithmetic_partners,
+    use_of,
+    uses_behind,
+    uses_between,
+    uses_of_name,
+)
 from .withheld import NotMine, Withheld
 
 ONE_COMPUTED = "no arm fails and no gradient is differentiated again"
 """What `torch.cond` does not keep: errors become those of the compiler, which it also runs
 in eager code, and its gradient has no gradient (measured with torch 2.13)."""
+
+NO_FAILURE = "nothing fails behind the early return"
+N = TypeVar("N", bound=cst.CSTNode)
 
 Guarded = tuple[cst.BaseExpression | None, Branch]
 
@@ -116,7 +131,12 @@ def _read(describer: Describer, owner: cst.CSTNode) -> Guarded:
             return _without_guard(describer, read_conditional(head, module))  # type: ignore[arg-type]
         case cst.If():
             head = _head(describer, owner)
-            return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+            try:
+                return _without_guard(describer, read_if(head, module))  # type: ignore[arg-type]
+            except Withheld:
+                if head is owner:
+                    raise
+                return _without_guard(describer, read_if(owner, module))
     raise NotMine
 
 
@@ -178,6 +198,7 @@ class Selection:
         use_where = all(each.finite for each in agreements)
         if not use_where:
             self.conditions[ONE_COMPUTED] = None
+            self._check_repeated()
         if not use_where and RegionKind.TRACE in self.test.regions:
             raise Withheld(
                 "`torch.where` would compute a gradient of NaN where an arm is not taken, and "
@@ -210,7 +231,9 @@ class Selection:
 
     @cached_property
     def describer(self) -> Describer:
-        return Describer(self.test, self.branch.statement, self.branch.between)
+        between = self.branch.between
+        test = ahead(self.test, between) if between else self.test
+        return Describer(test, self.branch.statement, between)
 
     def describe(self, node: cst.BaseExpression, arm: int) -> Described:
         """An expression of an arm; the last one may stand behind other statements."""
@@ -246,7 +269,11 @@ class Selection:
             evaluated = hazards_in(self.describer, tests[0])
         except Withheld:
             evaluated = frozenset()
-        return Evidence(proven_by(self.describer, tests[:1]), evaluated)
+        proven = proven_by(self.describer, tests[:1])
+        if self.guard is not None:
+            floating = proven.floating | proven_by_guard(self.describer, self.guard)
+            proven = replace(proven, real=proven.real | floating, floating=floating)
+        return Evidence(proven, evaluated)
 
     def _check_tail(self) -> None:
         """Statements behind an early return run always now, and before the test."""
@@ -263,11 +290,20 @@ class Selection:
             raise Withheld(f"`{name}` gets another value behind the early return")
         for statement in between:
             assign = cst.ensure_type(statement.body[0], cst.Assign)
-            described = self.describer.describe(assign.value, statement)
-            found = conditions_for(described.hazards, self.evidence)
-            self.conditions.update(dict.fromkeys(found))
+            self._check_failures(self.describer.describe(assign.value, statement))
         for case in self.branch.cases:
             hazards_in(self.describer, case.test)
+
+    def _check_failures(self, described: Described) -> frozenset[Hazard]:
+        """That the tail of an early return never fails is a condition."""
+        left = self.evidence.left_of(described.hazards)
+        self.conditions.update({each.condition or NO_FAILURE: None for each in left})
+        return left
+
+    def _without_failures(self, last: Profile) -> Profile:
+        if self.branch.end is None and not self.branch.inlined:
+            return last
+        return replace(last, hazards=last.hazards - self._check_failures(last))
 
     def _check_dropped(self, arm: Arm) -> None:
         """What nothing uses is gone: it must have had no effect, and fail no sooner."""
@@ -280,6 +316,13 @@ class Selection:
             hazards = self.describer.describe(node).hazards - used - self.evidence.evaluated
             for hazard in sorted(hazards, key=lambda each: each.code):
                 raise Withheld(f"`{hazard.code}` may fail, though nothing uses it: remove it")
+
+    def _check_repeated(self) -> None:
+        """A temporary stands in front of the selection, and what is in front is computed."""
+        for index, arm in enumerate(self.branch.arms):
+            for name, value in arm.repeated:
+                if not isinstance(self.describe(value, index), Number):
+                    raise Withheld(f"an arm uses its `{name}` twice: move the arm into a function")
 
     def _check_shared(self, arm: Arm) -> None:
         """Variables of one object become two objects."""
@@ -315,7 +358,8 @@ class Selection:
         profiles = [each for each in described if isinstance(each, Profile)]
         for node, profile in zip(nodes, profiles, strict=True):
             self._check_alias(target, node, profile)
-        agreement = agree(profiles, self.evidence)
+        *arms, last = profiles
+        agreement = agree([*arms, self._without_failures(last)], self.evidence)
         if all(use is Use.FUNCTIONAL for use in self._uses(target)):
             kept = tuple(each for each in agreement.conditions if "contiguous" not in each)
             return Agreement(kept, agreement.finite)
@@ -358,7 +402,7 @@ class Selection:
     def _uses(self, target: str) -> set[Use]:
         match self.branch.form:
             case Form.ASSIGN:
-                return uses_of_name(self.describer, target, self.branch.node)
+                return uses_behind(self.describer, target, self.branch.node)
             case Form.EXPRESSION:
                 assert isinstance(self.branch.node, cst.BaseExpression)
                 return {use_of(self.describer, self.branch.node)}
@@ -395,6 +439,10 @@ class Selection:
         if self.branch.end is not None:
             own.append(self.branch.end)
         for name in profile.alias:
+            if self.branch.form is Form.ASSIGN and name == target and Use.KEPT not in uses:
+                if not uses_between(self.describer, name, self.branch.node) <= VALUES:
+                    return False
+                continue
             allowed = frozenset[Use]() if Use.KEPT in uses else VALUES
             if name == self._bound_name(target):
                 allowed = VALUES | {Use.RETURNED}
@@ -413,8 +461,11 @@ class Selection:
         node = self.branch.node
         if self.branch.form is Form.EXPRESSION:
             return {node: self._expression(use_where)}
+        temporaries = Temporaries.of(self.branch, self.function)
         statements = emit.fitting(
-            lambda broken: self._statements(broken, use_where), self.module, self._indent()
+            lambda broken: temporaries.before(self._statements(broken, use_where)),
+            self.module,
+            self._indent(),
         )
         statements = self._with_comments(statements)
         if self.guard is not None:
@@ -424,7 +475,8 @@ class Selection:
         if self.branch.statement is not node:
             return {node: cst.Else(cst.IndentedBlock(statements))}
         if self.branch.end is None:
-            return {node: cst.FlattenSentinel(statements)}
+            found: dict[cst.CSTNode, Replacement] = {node: cst.FlattenSentinel(statements)}
+            return found | dict.fromkeys(self.branch.inlined, cst.RemoveFromParent())
         if self.branch.between:
             return {
                 node: cst.RemoveFromParent(),
@@ -579,6 +631,71 @@ class Selection:
         lines += map(comment_line, comments)
         first = statements[0].with_changes(leading_lines=lines)
         return [first, *statements[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class Temporaries:
+    """What arms read more than once, as variables in front of the selection."""
+
+    named: tuple[tuple[str, cst.BaseExpression], ...]
+
+    @classmethod
+    def of(cls, branch: Branch, function: cst.CSTNode) -> "Temporaries":
+        """With the names that they have in their arms, where nothing else is called so."""
+        values = [(name, value) for arm in branch.arms for name, value in arm.repeated]
+        read = scope.names_read(
+            *(case.test for case in branch.cases),
+            *(node for arm in branch.arms for node in arm.outputs.values()),
+        )
+        named: dict[str, cst.BaseExpression] = {}
+        for name, value in values:
+            if name in read or name in branch.targets or name in named:
+                name = scope.fresh_name(name, function)
+            if name in named:
+                raise Withheld(f"several arms use a `{name}` twice: move them into functions")
+            named[name] = value
+        return cls(tuple(named.items()))
+
+    def before(self, statements: list[cst.SimpleStatementLine]) -> list[cst.SimpleStatementLine]:
+        known = _Named(self.named)
+        lines = [
+            emit.assignment([name], known.within(value, index))
+            for index, (name, value) in enumerate(self.named)
+        ]
+        return [*lines, *(known.within(each, len(self.named)) for each in statements)]
+
+
+class _Named(cst.CSTTransformer):
+    """Puts names where the expressions are that they stand for; the later hold the earlier."""
+
+    def __init__(self, named: Sequence[tuple[str, cst.BaseExpression]]) -> None:
+        super().__init__()
+        self._named = named
+        self._known = named
+        self._found: dict[cst.CSTNode, str] = {}
+
+    def within(self, node: N, count: int) -> N:
+        """`node` with the first `count` names."""
+        self._known = tuple(reversed(self._named[:count]))
+        new = node.visit(self)
+        assert isinstance(new, type(node) | cst.Name)
+        return new
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if not isinstance(node, cst.BaseExpression):
+            return True
+        plain = bare(node)
+        for name, value in self._known:
+            if bare(value).deep_equals(plain):
+                self._found[node] = name
+                return False
+        return True
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        name = self._found.get(original_node)
+        return updated_node if name is None else cst.Name(name)
 
 
 def _is_exact(value: object) -> bool:

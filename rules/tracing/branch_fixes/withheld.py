@@ -1,9 +1,9 @@
 """How a fixer says no."""
 
+from jitlint.finding import Withheld
+
+__all__ = ["NotMine", "Withheld"]
+
 
 class NotMine(Exception):  # noqa: N818
     """The construct is not of the kind that this fixer rewrites; another one may."""
-
-
-class Withheld(Exception):  # noqa: N818
-    """Why there is no fix: one sentence for the user, who can act on it."""

@@ -11,7 +11,7 @@ from ..branch_fixes.comments import require_comments
 from ..branch_fixes.surroundings import check_names
 from ..branch_fixes.withheld import NotMine, Withheld
 from ..isolation.isolate import isolated
-from . import contexts, printing, rewrites
+from . import contexts, flags, printing, rewrites
 
 Fixer = Callable[[Operation, Context], Fix]
 
@@ -22,6 +22,7 @@ FIXERS: Mapping[str, Fixer] = {
     "copy.copy": rewrites.shallow_copy,
     "torch.device": contexts.device,
     "contextlib.ExitStack.enter_context": contexts.exit_stack,
+    "requires_grad": flags.requires_grad,
 }
 
 SERVED = frozenset({RegionKind.COMPILE, RegionKind.EXPORT})

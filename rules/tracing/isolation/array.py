@@ -46,25 +46,27 @@ def array_as_operator(seen: Observation, ctx: Context) -> Fix:
     check_position(function, ctx)
     if definitions_of(ctx.module)[name] > 1:
         raise Withheld(f"`{name}` is defined more than once")
-    if function.returns is None or _name(seen, function.returns.annotation) != "numpy.ndarray":
+    if function.returns is None or name_of(seen, function.returns.annotation) != "numpy.ndarray":
         raise Withheld(f"`{name}` is not declared to return an array")
     python, operator = (f"_{name.strip('_')}_{end}" for end in ("in_python", "operator"))
     taken = {python, operator} & set(seen.module.facts.bindings)
     if taken:
         raise Withheld(f"`{min(taken)}` is another name in the file")
-    schema = _Schema(seen, function)
+    schema = Schema(seen, function)
+    spelling = scope.Spelling(seen.module)
+    made = cst.Call(spelling.of("from_numpy"), [cst.Arg(schema.call(python, keep=False))])
     _check_body(function, schema.tensors, ctx)
     new = Operator(
         seen.module,
         operator,
         schema.parameters(),
-        schema.body(python),
-        scope.Spelling(seen.module).of("Tensor"),
+        cst.IndentedBlock([cst.SimpleStatementLine([cst.Return(made)])]),
+        spelling.of("Tensor"),
         _Fake(seen, function).statements(),
         function.whitespace_before_params,
     )
     call = parse_template_expression("{call}.numpy()", call=schema.call(operator, keep=True))
-    front = _with_body(function, [cst.SimpleStatementLine([cst.Return(call)])])
+    front = with_body(function, [cst.SimpleStatementLine([cst.Return(call)])])
     return Fix(
         Safety.UNSAFE,
         f"Make the array in the operator `{operator}`, which has an effect, right if the "
@@ -84,12 +86,12 @@ def array_as_operator(seen: Observation, ctx: Context) -> Fix:
     )
 
 
-def _name(seen: Observation, node: cst.BaseExpression) -> str:
+def name_of(seen: Observation, node: cst.BaseExpression) -> str:
     value = seen.value_of(node)
     return value.name if isinstance(value, External) else ""
 
 
-def _with_body(
+def with_body(
     function: cst.FunctionDef, statements: Sequence[cst.BaseStatement]
 ) -> cst.FunctionDef:
     """The function with another body, and the text that documents it."""
@@ -100,18 +102,18 @@ def _with_body(
     return function.with_changes(body=cst.IndentedBlock([*documentation, *statements]))
 
 
-def _own_statements(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def own_statements(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """What belongs to a function, without those that it defines."""
     for child in node.children:
         if not isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef):
             yield child
-            yield from _own_statements(child)
+            yield from own_statements(child)
 
 
 # -- the signature ---------------------------------------------------------------------------
 
 
-class _Schema:
+class Schema:
     """The parameters of a function, in types that a schema knows."""
 
     def __init__(self, seen: Observation, function: cst.FunctionDef) -> None:
@@ -136,14 +138,6 @@ class _Schema:
             params=[self._new[each.name.value] for each in self._params.params],
             kwonly_params=[self._new[each.name.value] for each in self._params.kwonly_params],
         )
-
-    def body(self, python: str) -> cst.IndentedBlock:
-        """`return torch.from_numpy(python(tuple(shape), …))`"""
-        made = cst.Call(
-            scope.Spelling(self._seen.module).of("from_numpy"),
-            [cst.Arg(self.call(python, keep=False))],
-        )
-        return cst.IndentedBlock([cst.SimpleStatementLine([cst.Return(made)])])
 
     def call(self, function: str, keep: bool) -> cst.Call:
         """A call with the parameters for arguments; `keep` them, or make them what they were."""
@@ -178,7 +172,7 @@ class _Schema:
                 )
             case cst.Subscript(value=generic, slice=elements):
                 inner = [e.slice.value for e in elements if isinstance(e.slice, cst.Index)]
-                if _name(self._seen, generic) in ("builtins.tuple", "typing.Tuple"):
+                if name_of(self._seen, generic) in ("builtins.tuple", "typing.Tuple"):
                     return self._list(inner, name)
                 new = [self._translated(each, name) for each in inner]
                 pairs = zip(elements, new, strict=True)
@@ -188,7 +182,7 @@ class _Schema:
                         for each, value in pairs
                     ]
                 )
-        dotted = _name(self._seen, node)
+        dotted = name_of(self._seen, node)
         if dotted.startswith("torch.") and dotted.endswith("Tensor"):
             self.tensors.add(name)
             return scope.Spelling(self._seen.module).of("Tensor")
@@ -246,7 +240,7 @@ class _Fake:
     def _returned(self) -> str:
         found = {
             each.value.value if isinstance(each.value, cst.Name) else ""
-            for each in _own_statements(self._function.body)
+            for each in own_statements(self._function.body)
             if isinstance(each, cst.Return)
         }
         if len(found) != 1 or "" in found:
@@ -270,7 +264,7 @@ class _Fake:
                 continue
             match statement.body:
                 case [cst.Assign(value=cst.Call() as call) as assign] if assign is targets[0]:
-                    if _name(self._seen, call.func) in CONSTRUCTORS:
+                    if name_of(self._seen, call.func) in CONSTRUCTORS:
                         return statement, call
         raise Withheld(f"the shape of `{self._name}` is not given by one call")
 
@@ -291,7 +285,7 @@ class _Fake:
             raise Withheld(f"the shape and the dtype of `{self._name}` are not plain")
         dtype = "float64"
         if "dtype" in given:
-            dtype = DTYPES.get(_name(self._seen, given["dtype"]), "")
+            dtype = DTYPES.get(name_of(self._seen, given["dtype"]), "")
         if not dtype:
             raise Withheld(f"the dtype of `{self._name}` is not plain")
         return given["shape"], dtype

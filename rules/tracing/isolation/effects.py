@@ -1,6 +1,7 @@
 """`if bad: warn(…); x = a`: the effects as an operator, the values as a selection."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -31,21 +32,22 @@ def effects_as_operator(seen: Observation, ctx: Context) -> Fix:
     selection.report = report.call
     fix = selection.fix()
     operator = report.operator
-    rest = " and a selection" if selection.branch.form is not Form.NOTHING else ""
+    rest = ", and a selection" if selection.branch.form is not Form.NOTHING else ""
     added = cst.FlattenSentinel([before, operator.definition(), *operator.registrations()])
     return dataclasses.replace(
         fix,
         safety=Safety.UNSAFE,
         title=f"Split the branch into the operator `{operator.name}`, which has an effect and no "
-        f"result,{rest}{_conditions(fix)}",
+        f"result{rest}{_conditions(fix, report)}",
         replacements={**fix.replacements, before: added},
         imports=scope.Spelling(seen.module).imports(),
     )
 
 
-def _conditions(fix: Fix) -> str:
+def _conditions(fix: Fix, report: "_Report") -> str:
     _, found, conditions = fix.title.partition(", right if ")
-    given = ["no caller maps over it (torch.vmap)", *([conditions] if found else [])]
+    own = ["no caller maps over it (torch.vmap)", *report.conditions]
+    given = [*own, *([conditions] if found else [])]
     return f", right if {' and '.join(given)}"
 
 
@@ -87,6 +89,10 @@ class _Report:
         self.operator = Operator(
             seen.module, free_name("report", place, seen), self._arguments.parameters(), body
         )
+
+    @property
+    def conditions(self) -> Iterable[str]:
+        return self._arguments.conditions
 
     def _block(self, arm: Arm) -> cst.IndentedBlock:
         return cst.IndentedBlock(

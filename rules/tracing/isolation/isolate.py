@@ -13,12 +13,19 @@ from ..branch_fixes.withheld import Withheld
 from .array import array_as_operator
 from .effects import effects_as_operator
 from .part import part_as_operator
+from .tensors import tensors_as_operator
 from .whole import function_as_operator
 
 FIRST_MEASURED = "2.13"
 """The first release of torch on which operators with an effect were measured."""
 
-FORMS = (function_as_operator, array_as_operator, part_as_operator, effects_as_operator)
+FORMS = (
+    function_as_operator,
+    array_as_operator,
+    tensors_as_operator,
+    part_as_operator,
+    effects_as_operator,
+)
 """Tried in order: the first that is right is taken."""
 
 

@@ -8,21 +8,21 @@ import libcst as cst
 from libcst.helpers import parse_template_module
 
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.scope import Spelling, names_read
-from jitlint.analysis.values import External, Static, Value
+from jitlint.analysis.scope import Spelling
+from jitlint.analysis.values import External, Value
 from jitlint.project.index import BindingKind
 from jitlint.project.modules import Module
 
 from ..branch_fixes.emit import TIGHT
-from ..branch_fixes.withheld import Withheld
 
 SCALARS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.str"})
-PLAIN = SCALARS | {"torch.Tensor", "torch.dtype", "torch.device"}
+PLAIN = SCALARS | {"torch.Tensor", "torch.dtype", "torch.device", "torch.types.Number"}
 LISTS = frozenset(
     {
         *("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence"),
     }
 )
+LITERALS = frozenset({"typing.Literal", "typing_extensions.Literal"})
 NO_SPACE = cst.SimpleWhitespace("")
 NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
@@ -146,12 +146,37 @@ def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
     return _name(seen.value_of(annotation)) in PLAIN
 
 
-def check_number(name: cst.Name, annotation: cst.BaseExpression, seen: Observation) -> None:
-    """A schema makes 2.0 of the 2 that is passed for a float, which a message tells."""
-    value = seen.value_of(name)
-    is_whole = isinstance(value, Static) and isinstance(value.const, int)
-    if is_whole and "float" in names_read(annotation):
-        raise Withheld(f"`{name.value}` is a float, and gets a whole number")
+class _InSchema(cst.CSTTransformer):
+    def __init__(self, seen: Observation) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def leave_Subscript(
+        self, original_node: cst.Subscript, updated_node: cst.Subscript
+    ) -> cst.BaseExpression:
+        choices = [e.slice.value for e in original_node.slice if isinstance(e.slice, cst.Index)]
+        is_literal = _name(self._seen.value_of(original_node.value)) in LITERALS
+        if is_literal and all(isinstance(each, cst.SimpleString) for each in choices):
+            return cst.Name("str")
+        return updated_node
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if _name(self._seen.value_of(original_node)) != "builtins.float":
+            return updated_node
+        return cst.Attribute(Spelling(self._seen.module).of("types"), cst.Name("Number"))
+
+
+def in_schema(annotation: cst.BaseExpression, seen: Observation) -> cst.BaseExpression:
+    """The annotation of the operator's parameter, which has to keep what a message tells.
+
+    `str` for `Literal["mean", "sum"]`, of which no schema can tell more, and
+    `torch.types.Number` for `float`, which would make 2.0 of the 2 that is passed (measured).
+    """
+    if isinstance(annotation, cst.SimpleString):
+        annotation = cst.parse_expression(str(annotation.evaluated_value))
+    new = annotation.visit(_InSchema(seen))
+    assert isinstance(new, cst.BaseExpression)
+    return new
 
 
 def _is_one_or_none(nodes: Sequence[cst.BaseExpression], seen: Observation) -> bool:

@@ -9,15 +9,25 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import ancestors_of, contains, definitions_of, parents_of
-from jitlint.analysis.values import Framework, Source, Static, Tensor, Unknown
+from jitlint.analysis.tree import ancestors_of, contains, definitions_of, nodes_in, parents_of
+from jitlint.analysis.values import (
+    UNKNOWN,
+    External,
+    Framework,
+    Source,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+    join_all,
+)
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
 
 from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, check_number, is_schema_type
+from .operator import Operator, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
@@ -44,10 +54,11 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
         [cst.Expr(cst.Call(cst.Name(name), arguments.passed()))],
         leading_lines=statement.leading_lines,  # type: ignore[attr-defined]
     )
+    conditions = ["no caller maps over it (torch.vmap)", *arguments.conditions]
     return Fix(
         Safety.UNSAFE,
         f"Move the statement into the operator `{name}`, which has an effect and no result, "
-        "right if no caller maps over it (torch.vmap)",
+        f"right if {' and '.join(conditions)}",
         {
             before: cst.FlattenSentinel([before, operator.definition(), *operator.registrations()]),
             place.node: cst.FlattenSentinel([call, *rest]),
@@ -159,7 +170,10 @@ def _snake_case(name: str) -> str:
 
 @dataclass(eq=False)
 class Arguments:
-    """What the statement reads of its function, and the parameters that it becomes."""
+    """What the statement reads of its function, and the parameters that it becomes.
+
+    `conditions` says on what that rests, in words.
+    """
 
     seen: Observation
     place: Place
@@ -167,6 +181,7 @@ class Arguments:
     annotations: dict[str, cst.BaseExpression] = field(default_factory=dict)
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     nodes: dict[cst.CSTNode, str] = field(default_factory=dict)
+    conditions: dict[str, None] = field(default_factory=dict)
 
     def collect(self, statements: Sequence[cst.CSTNode]) -> None:
         """What these statements, which are a part of `place`, read."""
@@ -195,6 +210,10 @@ class Arguments:
         """Sizes, and numbers that are arguments, can become symbols, which no text can hold
         (measured with torch 2.13: a graph takes no text that was made of a symbol)."""
         value = self.seen.value_of(node)
+        if isinstance(value, Unknown) and self._is_setting(node):
+            code = self.seen.module.tree.code_for_node(node)
+            self.conditions[f"`{code}` is no tensor and no size of one"] = None
+            return True
         if isinstance(value, Tensor | Unknown):
             return False
         if not isinstance(node, cst.Attribute):
@@ -204,6 +223,18 @@ class Arguments:
         if isinstance(self.seen.value_of(node.value), Tensor):
             return node.attr.value in ("dtype", "device", "layout")
         return not isinstance(value, Static) or value.source is not Source.SHAPE
+
+    def _is_setting(self, node: cst.BaseExpression) -> bool:
+        """Whether it is made of attributes of the object, by Python alone: `max(self.sizes)`."""
+        tree, function = self.seen.module.tree, self.place.function
+        if isinstance(node, cst.Name):
+            defined = scope.definition_of(node.value, self.place.node, tree).value
+            return not isinstance(defined, cst.Name | None) and self._is_setting(defined)
+        owners = {each.name.value for each in function.params.params[:1]}
+        is_method = self.seen.function is not None and self.seen.function.cls is not None
+        calls = [each.func for each in nodes_in(node) if isinstance(each, cst.Call)]
+        is_plain = all(_is_builtin(self.seen.value_of(each)) for each in calls)
+        return is_method and is_plain and scope.names_read(node) & self.local == owners
 
     def _is_no_number(self, node: cst.BaseExpression) -> bool:
         """Whether a parameter is annotated as something else, such as a `Literal` of modes."""
@@ -246,20 +277,38 @@ class Arguments:
         self._add(node, wanted, self._annotation(node))
 
     def _annotation(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        value = self.seen.value_of(node)
+        value = self._evidence(node)
         declared = self._declared(node)
-        if declared is not None and isinstance(node, cst.Name):
-            check_number(node, declared, self.seen)
         if isinstance(value, Tensor) and not value.maybe and value.framework is Framework.TORCH:
             return scope.Spelling(self.seen.module).of("Tensor")
-        if isinstance(value, Static):
+        if isinstance(value, Static) and (
+            declared is None or "float" not in scope.names_read(declared)
+        ):
             kind = "int" if value.source is Source.SHAPE else TYPES.get(type(value.const))
             if kind is not None:
                 return cst.Name(kind)
-        if declared is not None and is_schema_type(declared, self.seen):
-            return declared
+        if declared is not None:
+            declared = in_schema(declared, self.seen)
+            if is_schema_type(declared, self.seen):
+                return declared
         code = self.seen.module.tree.code_for_node(node)
         raise Withheld(f"the type of `{code}` is not known, which an operator has to declare")
+
+    def _evidence(self, node: cst.BaseExpression) -> Value:
+        """What the node is in all calls; of a name that is asked for, in those that tell.
+
+        The break is there because the calls that tell are right.
+        """
+        value = self.seen.value_of(node)
+        if not isinstance(node, cst.Name) or node.value not in scope.names_read(self.seen.node):
+            return value
+        values = (moment.evaluate(node) for moment in self.seen.moments)
+        told = join_all(each for each in values if each != UNKNOWN)
+        is_size = isinstance(told, Static) and told.source is Source.SHAPE
+        if told == value or not (isinstance(told, Tensor) or is_size):
+            return value
+        self.conditions[f"`{node.value}` is a {'size' if is_size else 'tensor'}"] = None
+        return told
 
     def _declared(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """The annotation of a parameter that keeps its value."""
@@ -316,6 +365,10 @@ class _Renamed(cst.CSTTransformer):
     ) -> cst.CSTNode:
         name = self._names.get(original_node)
         return updated_node if name is None else cst.Name(name)
+
+
+def _is_builtin(value: Value) -> bool:
+    return isinstance(value, External) and value.name.startswith("builtins.")
 
 
 def _name_of(node: cst.BaseExpression) -> str:

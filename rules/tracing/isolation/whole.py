@@ -11,21 +11,23 @@ from jitlint.rule import Context
 
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, check_number, is_schema_type
+from .operator import Operator, in_schema, is_schema_type
 
 
 def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The function around a break with a decorator, and what is registered for it."""
     function = function_around(seen)
-    _check_signature(function, seen, ctx)
+    params = _signature(function, seen, ctx)
     _check_returns(function.body)
     _check_uses(function, ctx)
     machine = seen.moments[0].frame.machine
     judge = Judge(machine, seen.value_of)
     check_mute([function.body], local_names(function), judge)
-    operator = Operator(seen.module, function.name.value, function.params, function.body)
+    operator = Operator(seen.module, function.name.value, params, function.body)
     decorated = function.with_changes(
-        decorators=[operator.decorator], returns=function.returns or operator.definition().returns
+        params=params,
+        decorators=[operator.decorator],
+        returns=function.returns or operator.definition().returns,
     )
     return Fix(
         Safety.UNSAFE,
@@ -50,19 +52,30 @@ def check_position(function: cst.FunctionDef, ctx: Context) -> None:
         raise Withheld(f"`{name}` is a coroutine")
 
 
-def _check_signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> None:
+def _signature(function: cst.FunctionDef, seen: Observation, ctx: Context) -> cst.Parameters:
+    """The parameters, in types that a schema knows. Raises Withheld where it cannot."""
     check_position(function, ctx)
     name = function.name.value
     params = function.params
     if params.posonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
         raise Withheld(f"`{name}` has parameters that no schema can name")
-    for each in (*params.params, *params.kwonly_params):
-        if each.annotation is None or not is_schema_type(each.annotation.annotation, seen):
-            raise Withheld(f"the type of `{each.name.value}` is none that a schema knows")
-        check_number(each.name, each.annotation.annotation, seen)
     returns = function.returns
     if returns is not None and not _is_none(returns.annotation):
         raise Withheld(f"`{name}` returns a value")
+    return params.with_changes(
+        params=[_typed(each, seen) for each in params.params],
+        kwonly_params=[_typed(each, seen) for each in params.kwonly_params],
+    )
+
+
+def _typed(param: cst.Param, seen: Observation) -> cst.Param:
+    name = param.name.value
+    if param.annotation is None:
+        raise Withheld(f"the type of `{name}` is not known")
+    annotation = in_schema(param.annotation.annotation, seen)
+    if not is_schema_type(annotation, seen):
+        raise Withheld(f"the type of `{name}` is none that a schema knows")
+    return param.with_changes(annotation=param.annotation.with_changes(annotation=annotation))
 
 
 def _check_uses(function: cst.FunctionDef, ctx: Context) -> None:
