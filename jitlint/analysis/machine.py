@@ -702,7 +702,8 @@ class Machine:
         if wrapper is not None:
             self._bare_results[info] = result
             if isinstance(wrapper, BoundMethod):
-                wrapper, arguments = wrapper.function, arguments.after(wrapper.receiver)
+                arguments = arguments.after(wrapper.receiver)
+                wrapper = wrapper.function
             self.run(frame, wrapper, self.bind_arguments(frame, wrapper.info, arguments))
         return result
 
