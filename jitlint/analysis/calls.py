@@ -136,7 +136,7 @@ def evaluate_arguments(frame: Frame, nodes: Iterable[cst.Arg]) -> Arguments:
             if isinstance(value, Dict):
                 keywords = {k: v for k, v in value.items if isinstance(k, str)}
                 arguments.keywords.update(keywords)
-            arguments.open = True
+            arguments.open |= not (isinstance(value, Dict) and value.closed)
         elif node.keyword is not None:
             arguments.keywords[node.keyword.value] = value
         else:
@@ -286,7 +286,9 @@ def _call_instance(
     if method is not None and machine.is_keras(instance.cls):
         return keras_calls.called(frame, instance, method, arguments, node)
     if method is not None:
-        return machine.call(frame, Function(method), arguments.after(instance))
+        result = machine.call(frame, Function(method), arguments.after(instance))
+        _watch(frame, machine.watchers.get(instance.cls, ()), instance, result, node)
+        return result
     for base in machine.external_bases(instance.cls):
         operator = machine.table_of(base).module(base)
         if operator is not None:
@@ -294,7 +296,30 @@ def _call_instance(
     return unknown_callee(arguments)
 
 
+def _watch(
+    frame: Frame,
+    watchers: Iterable[Value],
+    instance: Value,
+    result: Value,
+    node: cst.BaseExpression,
+) -> None:
+    """Run the forward hooks of a module."""
+    for watcher in watchers:
+        apply(frame, watcher, Arguments([instance, UNKNOWN, result]), node)
+
+
+FORWARD_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook"})
+
+
 def _call_module(
+    frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    result = _result_of_module(frame, instance, arguments, node)
+    _watch(frame, instance.watchers, instance, result, node)
+    return result
+
+
+def _result_of_module(
     frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     if instance.name in SEQUENTIALS and instance.children:
@@ -934,6 +959,8 @@ def rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
         path = evaluate_target_path(node.func.value)
         if path is not None:
             frame.assign(path, value)
+            if frame.function is None and frame.region is None and "." not in path:
+                frame.machine.set_global(frame.module, path, value)
         holder = node.func.value
         if isinstance(value, ExternalInstance) and isinstance(holder, cst.Attribute):
             owner = evaluate(frame, holder.value)
@@ -987,6 +1014,9 @@ def _inherited_method(
     is_switch = name == "train" and arguments.constant(0, "mode") in (None, True)
     if is_switch and frame.region is None and isinstance(node, cst.Call):
         machine.changes.note_mode(receiver.cls, node.func, frame)
+    if name in FORWARD_HOOKS and machine.is_module(receiver.cls):
+        known = machine.watchers.get(receiver.cls, ())
+        machine.watchers[receiver.cls] = tuple(dict.fromkeys([*known, arguments.first]))
     match name:
         case "register_buffer" | "register_parameter" | "add_state":
             machine.register(receiver, arguments)
@@ -1043,6 +1073,9 @@ def _module_method(
     method = _observe_method(frame, classes, receiver, name, arguments, node)
     if frame.machine.torch.hooked(name) is not None and len(classes) > 1:
         rebind(frame, node, replace(receiver, hook=name))
+    if name in FORWARD_HOOKS and len(classes) > 1:
+        watchers = tuple(dict.fromkeys([*receiver.watchers, arguments.first]))
+        rebind(frame, node, replace(receiver, watchers=watchers))
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)

@@ -107,4 +107,6 @@ def _problem(operation: Operation, code: str) -> str:
         return f"`{code}` reads a tensor into Python"
     if operation.holds_tensor:
         return f"`{code}` is a tensor where a number is needed, and is read"
+    if operation.holds_symbol:
+        return f"`{code}` is a number that the compiler does not know, and a constant is needed"
     return f"`{code}` was read from a tensor, and a constant is needed"
