@@ -318,11 +318,11 @@ def test_every_entry_of_every_table_can_be_read(release: str) -> None:
         assert table.attribute(name) in (Returns.TENSOR, Returns.SIZE, Returns.STATIC)
 
 
-@pytest.mark.compiles
 OF_EXPORT = frozenset({"exported", "refused"})
 """Fields which another script adds: what torch.export takes."""
 
 
+@pytest.mark.compiles
 def test_the_installed_torch_still_gives_the_same_entries() -> None:
     release = Version(metadata.version("torch"))
     minor = f"{release.major}.{release.minor}"
