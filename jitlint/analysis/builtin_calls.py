@@ -205,7 +205,11 @@ def _collect(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
         return value
     if isinstance(value, Dataset | Unknown) and name == "builtins.iter":
         return value
-    return Sequence(element_of(value))
+    return Sequence(element_of(value), CLASSES.get(name, ""))
+
+
+CLASSES = {"collections.deque": "collections.deque"}
+"""Containers with methods that a list has not."""
 
 
 @handles("builtins.sorted")

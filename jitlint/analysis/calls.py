@@ -911,6 +911,10 @@ def _list_method(
     node: cst.BaseExpression,
 ) -> Value:
     element = element_of(receiver)
+    if isinstance(receiver, Sequence) and receiver.cls:
+        row = frame.machine.torch.standard(f"{receiver.cls}.{name}")
+        if row is not None and row.breaks:
+            frame.observe_operation(node, row, Use.CALL, arguments.all())
     match name:
         case "append" | "add" | "insert" | "appendleft":
             added = arguments.positional[-1] if arguments.positional else UNKNOWN
@@ -950,7 +954,8 @@ def observe_order(
 def _grown(receiver: Tuple | Sequence, added: Value) -> Value:
     if isinstance(receiver, Tuple) and not receiver.items:
         return Sequence(added)
-    return Sequence(element_of(Tuple((element_of(receiver), added))))
+    cls = receiver.cls if isinstance(receiver, Sequence) else ""
+    return Sequence(element_of(Tuple((element_of(receiver), added))), cls)
 
 
 def rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:

@@ -7,6 +7,7 @@ answer that only depends on the numbers in `v`.
 
 import contextlib
 import math
+import os
 import random
 from typing import Any
 
@@ -714,6 +715,12 @@ def draw_from_generator(v: Any) -> Any:
 def store_on_function(v: Any) -> Any:
     """f.calls = 1, an attribute of a function"""
     draw_from_generator.calls = 1  # type: ignore[attr-defined]
+    return v.x
+
+
+def store_to_environment(v: Any) -> Any:
+    """os.environ["NAME"] = "value" """
+    os.environ["JITLINT_MEASURED"] = "1"
     return v.x
 
 

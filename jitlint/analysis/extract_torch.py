@@ -116,8 +116,9 @@ def main() -> None:
 
 
 def _described(table: dict[str, Any]) -> list[str]:
-    """The functions of which a section of operators says what they return."""
-    return [name for s in ("functions", "numpy") for name, e in table[s].items() if e["returns"]]
+    """The functions that a section of operators describes from calls, and not from stubs."""
+    rows = [row for section in ("functions", "numpy") for row in table[section].items()]
+    return [name for name, row in rows if row["returns"] and row["source"] != "stub"]
 
 
 def replace_section(path: Path, section: str) -> None:

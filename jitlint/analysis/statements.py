@@ -132,6 +132,9 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
 def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
     container = evaluate(frame, target.value)
     index = evaluate_index(frame, target)
+    if container == External(once.ENVIRONMENT):
+        row = frame.machine.torch.construct("store_to_environment")
+        frame.observe_operation(target, row, Use.STORE, (value,))
     if is_tensor(container):
         observe_scalar_indices(frame, target, index, "store_at_scalar", "store_through_scalar_mask")
     if frame.records:

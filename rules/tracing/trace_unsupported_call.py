@@ -17,7 +17,9 @@ from .effect_fixes.fixes import fix_for
 READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
 
 
-CONSTRUCTS = ("class_in_region", "draw_from_generator", "store_on_function")
+CONSTRUCTS = (
+    *("class_in_region", "draw_from_generator", "store_on_function", "store_to_environment"),
+)
 
 
 def _rows() -> Iterator[Operator]:
