@@ -41,7 +41,8 @@ class TraceDynamicShape(Rule):
     is summed up, or stored through the same mask. What the mask leaves out gets a number at
     which every derivative is finite, since an infinite one times 0 is NaN. Safe where mask and
     tensors are known to have one shape and nothing is added up in another order; unsafe where
-    that is supposed, where a layer is taken to treat each row alone, and for `bincount`, whose
+    that is supposed, where a layer is taken to treat each row alone, where a selection is seen
+    as rows and each row is reduced (`x[m].view(len(x), -1).amax(1)`), and for `bincount`, whose
     values have to be below `minlength`. Withheld where the selection itself leaves the
     function, where other code is given it, and where a reduction fails on an empty selection
     (`max`). A function that makes masks or indices of tensors of integers, in loops over what

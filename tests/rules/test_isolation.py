@@ -154,6 +154,16 @@ net = torch.compile(Net(object()))
 """,
         ('_check_net_forward(f"large in {window}", x)', "def _check_net_forward(message: str"),
     ),
+    "a text of a float, which may be a whole number": (
+        """
+@torch.compile
+def f(x, power: float = 2.0):
+    if x.max() > power:
+        raise ValueError(f"beyond {power}")
+    return x * 2
+""",
+        ('_check_f(f"beyond {power}", x, power)',),
+    ),
     "a text of several that may be chosen": (
         """
 @torch.compile
@@ -330,6 +340,18 @@ def f(x):
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
 def test_what_an_operator_would_change_stays(source, rewrite):
     assert "custom_op" not in rewrite(HEAD + source)
+
+
+def test_a_text_of_a_size_and_a_float_names_its_condition(plan):
+    source = """
+@torch.compile
+def f(x, limit: float = 2.0):
+    if x.max() > limit:
+        raise ValueError(f"{x.shape[0]} beyond {limit}")
+    return x * 2
+"""
+    (file,) = plan(source).files
+    assert "`limit` is no whole number" in (file.applied[0].fix_title or "")
 
 
 def test_a_function_that_is_handed_on_stays_a_function(rewrite):

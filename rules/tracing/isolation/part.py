@@ -190,6 +190,8 @@ class Arguments:
             for node in _texts(statement):
                 if self._is_fixed_text(node, own):
                     self._add(node, "message", cst.Name("str"))
+                else:
+                    self.conditions.update(dict.fromkeys(self._floats_in(node)))
         for statement in statements:
             for node in self._paths(statement, own):
                 self._add_path(node)
@@ -205,6 +207,13 @@ class Arguments:
         if names & own or not names & self.local:
             return False
         return all(map(self._is_fixed, _embedded(node)))
+
+    def _floats_in(self, text: cst.BaseExpression) -> Iterator[str]:
+        for node in _embedded(text):
+            declared = self._declared(node)
+            if declared is not None and "float" in scope.names_read(declared):
+                name = self.seen.module.tree.code_for_node(node)
+                yield f"`{name}` is no whole number, which the text would tell from a float"
 
     def _is_fixed(self, node: cst.BaseExpression) -> bool:
         """Sizes, and numbers that are arguments, can become symbols, which no text can hold
@@ -237,9 +246,13 @@ class Arguments:
         return is_method and is_plain and scope.names_read(node) & self.local == owners
 
     def _is_no_number(self, node: cst.BaseExpression) -> bool:
-        """Whether a parameter is annotated as something else, such as a `Literal` of modes."""
+        """Whether a parameter is annotated as something else, such as a `Literal` of modes.
+
+        A float may be a whole number, of which an operator would make 1.0: its text is put
+        together before.
+        """
         declared = self._declared(node)
-        return declared is not None and not scope.names_read(declared) & NUMBERS
+        return declared is not None and not scope.names_read(declared) & NUMBERS - {"float"}
 
     def _paths(self, node: cst.CSTNode, own: frozenset[str]) -> Iterator[cst.BaseExpression]:
         """The names of the function, and attributes of what is no tensor, that are read."""
