@@ -62,6 +62,7 @@ from jitlint.analysis.values import (
     is_true,
     join,
     join_all,
+    some_value_of,
 )
 from jitlint.project.modules import FunctionInfo
 from jitlint.region import RegionKind
@@ -981,7 +982,7 @@ def _dict_method(
     match name:
         case "get" | "pop" | "setdefault":
             key = arguments.positional[0] if arguments.positional else UNKNOWN
-            found = receiver.get(key.const) if is_constant(key) else joined
+            found = receiver.get(key.const) if is_constant(key) else some_value_of(receiver)
             default = arguments.positional[1] if len(arguments.positional) > 1 else NONE
             if is_constant(key) and key.const in dict(receiver.items):
                 return found

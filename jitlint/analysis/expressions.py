@@ -54,6 +54,7 @@ from jitlint.analysis.values import (
     join,
     join_all,
     size_value,
+    some_value_of,
     tuple_of,
 )
 
@@ -547,8 +548,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
             return replace(item, shape=_item_shape(frame, node, container, index))
         case StaticShape(shape):
             return _shape_item(frame, node, shape, index[0])
-        case Tuple(items):
-            return _tuple_item(items, index)
+        case Tuple():
+            return _tuple_item(container, index)
         case Sequence(element):
             if container == DATA_SIZES and is_other_size(index[0]):
                 return SHAPE
@@ -556,12 +557,7 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
         case Batch():
             return container
         case Dict():
-            key = index[0]
-            return (
-                container.get(key.const)
-                if key is not None and is_constant(key)
-                else join_all([value for _, value in container.items] or [container.default])
-            )
+            return _dict_item(container, index[0])
         case Static():
             return Static(source=container.source)
         case Class() | Function() | Kernel():  # of a CUDA kernel: its launch configuration
@@ -693,15 +689,21 @@ def _shape_item(frame: Frame, node: cst.Subscript, shape: Shape, key: Value | No
     return SHAPE
 
 
-def _tuple_item(items: tuple[Value, ...], index: list[Value | None]) -> Value:
-    key = index[0]
+def _tuple_item(container: Tuple, index: list[Value | None]) -> Value:
+    items, key = container.items, index[0]
     if key is None:
         return Sequence(element_of(Tuple(items)))
     if isinstance(key, Static) and isinstance(key.const, int):
         if -len(items) <= key.const < len(items):
             return items[key.const]
         return UNKNOWN
-    return element_of(Tuple(items))
+    return UNKNOWN if container.gathered else element_of(Tuple(items))
+
+
+def _dict_item(container: Dict, key: Value | None) -> Value:
+    if key is not None and is_constant(key):
+        return container.get(key.const)
+    return some_value_of(container)
 
 
 # -- functions and comprehensions ----------------------------------------------------------

@@ -667,6 +667,8 @@ class Machine:
             bound[name] = self._bind_one(host, parameter, value, arguments.open)
         if isinstance(parameters.star_arg, cst.Param):
             rest = tuple_of(positional) if arguments.rest is None else Sequence(arguments.rest)
+            if isinstance(rest, Tuple):
+                rest = replace(rest, gathered=True)
             bound[parameters.star_arg.name.value] = rest
         for parameter in parameters.kwonly_params:
             name = parameter.name.value

@@ -271,7 +271,10 @@ class Optional(Compound):
 
 @dataclass(frozen=True, slots=True)
 class Tuple(Compound):
+    """`gathered`: the positional arguments of a call, of which each means something else."""
+
     items: tuple[Value, ...]
+    gathered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +291,7 @@ class Sequence(Compound):
 @dataclass(frozen=True, slots=True)
 class Dict(Compound):
     """A dict: values of constant keys, and the join of all the others. `closed`: there are
-    no others (`**kwargs` of a call that is known)."""
+    no others, and each means something else (`**kwargs` of a call that is known)."""
 
     items: tuple[tuple[Any, Value], ...] = ()
     default: Value = field(default_factory=Unknown)
@@ -607,6 +610,14 @@ def tuple_of(items: Iterable[Value]) -> Value:
     """A tuple of known length, unless that grows without end."""
     values = tuple(items)
     return Tuple(values) if len(values) <= MAX_ITEMS else Sequence(element_of(Tuple(values)))
+
+
+def some_value_of(container: Dict) -> Value:
+    """What stands at a key that is not known; UNKNOWN where each key means something else."""
+    if container.closed:
+        return UNKNOWN
+    values = tuple(value for _, value in container.items)
+    return element_of(Tuple(values)) if values else container.default
 
 
 def element_of(value: Value) -> Value:
