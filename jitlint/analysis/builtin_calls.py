@@ -78,6 +78,8 @@ def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
         return STATIC
     if is_tensor(value):
         return frame.machine.size_of(value)
+    if isinstance(value, Instance):
+        frame.machine.call_method(frame, value, "__len__", ())
     return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
 
 

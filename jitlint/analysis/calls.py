@@ -56,6 +56,7 @@ from jitlint.analysis.values import (
     element_of,
     is_constant,
     is_none,
+    is_other_size,
     is_symbol,
     is_tensor,
     is_true,
@@ -135,7 +136,7 @@ def evaluate_arguments(frame: Frame, nodes: Iterable[cst.Arg]) -> Arguments:
             if isinstance(value, Dict):
                 keywords = {k: v for k, v in value.items if isinstance(k, str)}
                 arguments.keywords.update(keywords)
-            arguments.open = True
+            arguments.open |= not (isinstance(value, Dict) and value.closed)
         elif node.keyword is not None:
             arguments.keywords[node.keyword.value] = value
         else:
@@ -285,7 +286,9 @@ def _call_instance(
     if method is not None and machine.is_keras(instance.cls):
         return keras_calls.called(frame, instance, method, arguments, node)
     if method is not None:
-        return machine.call(frame, Function(method), arguments.after(instance))
+        result = machine.call(frame, Function(method), arguments.after(instance))
+        _watch(frame, machine.watchers.get(instance.cls, ()), instance, result, node)
+        return result
     for base in machine.external_bases(instance.cls):
         operator = machine.table_of(base).module(base)
         if operator is not None:
@@ -293,7 +296,30 @@ def _call_instance(
     return unknown_callee(arguments)
 
 
+def _watch(
+    frame: Frame,
+    watchers: Iterable[Value],
+    instance: Value,
+    result: Value,
+    node: cst.BaseExpression,
+) -> None:
+    """Run the forward hooks of a module."""
+    for watcher in watchers:
+        apply(frame, watcher, Arguments([instance, UNKNOWN, result]), node)
+
+
+FORWARD_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook"})
+
+
 def _call_module(
+    frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    result = _result_of_module(frame, instance, arguments, node)
+    _watch(frame, instance.watchers, instance, result, node)
+    return result
+
+
+def _result_of_module(
     frame: Frame, instance: ExternalInstance, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
     if instance.name in SEQUENTIALS and instance.children:
@@ -439,7 +465,9 @@ def _device(value: Value) -> str | None:
 def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     """Call a name of a library."""
     result = _result_of_external(frame, name, arguments, node)
-    if frame.region is None or frame.machine.log.is_tested(node):
+    if frame.region is None:
+        return _read_outside(result)
+    if frame.machine.log.is_tested(node):
         return result
     read = _observe_numbers(frame, name, arguments, node)
     if read is not None and isinstance(result, Unknown):
@@ -447,6 +475,8 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     _observe_opaque(frame, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
+    if name in CONVERSIONS and isinstance(arguments.first, Static):
+        frame.observe_number(node, _captured_conversion(frame, name), arguments.first)
     if is_tensor(result) and is_true(arguments.keywords.get("requires_grad")):
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
@@ -525,8 +555,20 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
     return operator
 
 
+def _captured_conversion(frame: Frame, name: str) -> Operator | None:
+    """The row of a conversion that a symbol goes through, unless it is refused."""
+    row = frame.machine.torch.method(CONVERSIONS[name])
+    return row if row is not None and row.captured else None
+
+
 CONVERSIONS = {f"builtins.{name}": f"__{name}__" for name in ("bool", "int", "float", "complex")}
 """The special methods by which builtins read a tensor."""
+
+
+def _read_outside(value: Value) -> Value:
+    """A number that Python reads of a tensor outside of regions is one like any other."""
+    is_read = isinstance(value, Static) and value.source is Source.DATA
+    return STATIC if is_read else value
 
 
 def _read_by(value: Value, node: cst.CSTNode) -> Value:
@@ -556,6 +598,8 @@ def _result_of_external(
         children = tuple(dict.fromkeys([*_children(arguments), *symbolic]))
         return ExternalInstance(name, children, by_mode=by_mode)
     operator = table.function(name)
+    if name.startswith("numpy.") and frame.runs_python and not _has_tensors(arguments):
+        return UNKNOWN
     if frame.in_graph and table.framework != Framework.TORCH.value:
         lost = shapes_of_operators.lost_inside(frame, name, arguments, node)
         if lost is not None:
@@ -581,6 +625,10 @@ def _result_of_external(
     if name in shapes.CONSTRUCTORS:
         return shapes.with_shape(result, shapes.constructed(arguments.positional))
     return result
+
+
+def _has_tensors(arguments: Arguments) -> bool:
+    return any(isinstance(value, Tensor) for value in leaves_of(arguments.all()))
 
 
 LIMITS = frozenset({"torch.finfo", "torch.iinfo"})
@@ -753,13 +801,14 @@ def _tensor_method(
     _observe_numbers(frame, f"Tensor.{name}", given, node)
     _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
-    if result == SHAPE:
+    is_one_of_others = receiver.rank != 1 and is_other_size(arguments.get(0, "dim"))
+    if result == SHAPE and not is_one_of_others:
         result = frame.machine.size_of(receiver)
     if frame.records:
         once.by_method(frame, receiver, name, node)
     if frame.tracer:
         result = freezing.by_method(frame, name, arguments.all(), result, node)
-    return _read_by(result, node)
+    return _read_outside(result) if frame.region is None else _read_by(result, node)
 
 
 OF_INTEGERS = {"tolist": "list_of_integers"}
@@ -910,6 +959,8 @@ def rebind(frame: Frame, node: cst.BaseExpression, value: Value) -> None:
         path = evaluate_target_path(node.func.value)
         if path is not None:
             frame.assign(path, value)
+            if frame.function is None and frame.region is None and "." not in path:
+                frame.machine.set_global(frame.module, path, value)
         holder = node.func.value
         if isinstance(value, ExternalInstance) and isinstance(holder, cst.Attribute):
             owner = evaluate(frame, holder.value)
@@ -960,6 +1011,12 @@ def _inherited_method(
     _observe_method(frame, classes, receiver, name, arguments, node)
     if machine.torch.hooked(name) is not None and machine.is_module(receiver.cls):
         machine.hooks[receiver.cls] = name
+    is_switch = name == "train" and arguments.constant(0, "mode") in (None, True)
+    if is_switch and frame.region is None and isinstance(node, cst.Call):
+        machine.changes.note_mode(receiver.cls, node.func, frame)
+    if name in FORWARD_HOOKS and machine.is_module(receiver.cls):
+        known = machine.watchers.get(receiver.cls, ())
+        machine.watchers[receiver.cls] = tuple(dict.fromkeys([*known, arguments.first]))
     match name:
         case "register_buffer" | "register_parameter" | "add_state":
             machine.register(receiver, arguments)
@@ -1016,6 +1073,9 @@ def _module_method(
     method = _observe_method(frame, classes, receiver, name, arguments, node)
     if frame.machine.torch.hooked(name) is not None and len(classes) > 1:
         rebind(frame, node, replace(receiver, hook=name))
+    if name in FORWARD_HOOKS and len(classes) > 1:
+        watchers = tuple(dict.fromkeys([*receiver.watchers, arguments.first]))
+        rebind(frame, node, replace(receiver, watchers=watchers))
     match name:
         case "forward" | "__call__":
             return _call_module(frame, receiver, arguments, node)

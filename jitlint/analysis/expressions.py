@@ -17,6 +17,7 @@ from jitlint.analysis.values import (
     BOOL_TENSOR,
     DATA_SHAPE,
     DATA_SIZE,
+    DATA_SIZES,
     FALSE,
     NONE,
     SHAPE,
@@ -47,6 +48,7 @@ from jitlint.analysis.values import (
     given,
     is_constant,
     is_none,
+    is_other_size,
     is_symbol,
     is_tensor,
     join,
@@ -100,6 +102,8 @@ def _test(
                 variables[name] = tested.value
             return tested
     value = evaluate(frame, node)
+    if isinstance(value, Instance):
+        frame.machine.call_method(frame, value, "__bool__", ())
     if isinstance(value, Optional):
         present = value.value
         if is_tensor(present):
@@ -393,6 +397,9 @@ def _comparison(frame: Frame, node: cst.Comparison) -> Value:
 def _compare_one(
     frame: Frame, node: cst.Comparison, operator: cst.BaseCompOp, left: Value, right: Value
 ) -> Value:
+    overloaded = frame.machine.overloaded(frame, type(operator).__name__, left, right)
+    if overloaded is not None:
+        return overloaded
     match operator:
         case cst.Is() | cst.IsNot():
             return _identity(left, right, isinstance(operator, cst.Is))
@@ -436,10 +443,14 @@ def _membership(
         constants = [item.const for item in container.items if is_constant(item)]
         if len(constants) == len(container.items):
             return Static((needle.const in constants) is positive)
+    if isinstance(container, Instance):
+        return frame.machine.call_method(frame, container, "__contains__", [needle])
     if isinstance(container, Dict) and is_constant(needle):
         known = dict(container.items)
         if needle.const in known:
             return Static(positive)
+        if container.closed:
+            return Static(not positive)
         if isinstance(container.default, Unknown) and not known:
             return STATIC
     if frame.tracer and isinstance(needle, Static) and needle.source is not Source.PYTHON:
@@ -539,6 +550,8 @@ def _subscript(frame: Frame, node: cst.Subscript) -> Value:
         case Tuple(items):
             return _tuple_item(items, index)
         case Sequence(element):
+            if container == DATA_SIZES and is_other_size(index[0]):
+                return SHAPE
             return container if index[0] is None else element
         case Batch():
             return container
@@ -725,10 +738,19 @@ def _dict_comprehension(frame: Frame, node: cst.DictComp) -> Value:
 
 def iterated(frame: Frame, node: cst.BaseExpression, value: Value) -> Value:
     """What a loop over `value` goes through; a graph has to know how often."""
+    if isinstance(value, Instance):
+        return _iterated_object(frame, value)
     shape = value.shape if isinstance(value, Tensor) else None
     if shape is not None and Size.DATA in shape.dims:
         frame.observe_number(node, frame.machine.torch.construct("iterate_masked"), DATA_SIZE)
     return element_of(value)
+
+
+def _iterated_object(frame: Frame, value: Instance) -> Value:
+    made = frame.machine.call_method(frame, value, "__iter__", ())
+    if isinstance(made, Instance):
+        return frame.machine.call_method(frame, made, "__next__", ())
+    return element_of(made)
 
 
 def _enter(frame: Frame, clause: cst.CompFor) -> int | None:

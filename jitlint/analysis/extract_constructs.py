@@ -1,16 +1,19 @@
 """Which graph break a construct of the language, or one way to call a function, causes.
 
 Section `constructs` of a table: key -> {"breaks": id, "captured": true where it does not
-break with `fullgraph=True`, "given": true where it breaks on inputs of the region too}. A key
-is the name of a function of `extract_construct_bodies`, whose body is the construct. Only
-those that break are listed. Every tensor is computed in the region, since an input of rank 0
-can be read without a break, at the price of a guard on its value.
+break with `fullgraph=True`, "given": true where it breaks on inputs of the region too,
+"exported" or "refused": whether torch.export takes it without `strict`, said where that is not
+the same as with `fullgraph=True`}. A key is the name of a function of
+`extract_construct_bodies`, whose body is the construct. Only those that break are listed.
+Every tensor is computed in the region, since an input of rank 0 can be read without a break,
+at the price of a guard on its value.
 """
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
+from jitlint.analysis.extract_exports import exports
 from jitlint.analysis.extract_regions import compile_region, in_processes
 
 AT_ONCE = 20
@@ -43,6 +46,9 @@ def _measure(body: tuple[str, Callable[[Any], Any]]) -> dict[str, Any]:
         entry["captured"] = True
     if compile_region(construct, _tensors(_input())).identifier is not None:
         entry["given"] = True
+    is_exported = exports(lambda x: construct(_tensors(x)), (_input(),))
+    if is_exported is not entry.get("captured", False):
+        entry["exported" if is_exported else "refused"] = True
     return {**entry, "source": "measured"}
 
 

@@ -278,8 +278,8 @@ def subjects() -> Iterator[Subject]:
     for dotted, owner in RECEIVERS.items():
         (value,), _ = evaluate(owner)
         own = set(vars(type(value))) | set(vars(_resolved(dotted)))
-        for name, _belongs in methods_of(type(value)):
-            if name in own:
+        for name, belongs in methods_of(type(value)):
+            if name in own and not belongs:
                 yield Subject(f"{dotted}.{name}", owner, name)
     yield Subject("torch.autograd.Function.apply", "operation", "apply")
 
@@ -563,8 +563,9 @@ def class_name(subject: Subject, value: Any) -> str | None:
         return owner
     if cls.__module__.split(".")[0].lstrip("_") not in _roots() or not methods_of(cls):
         return None
-    if isinstance(value, _arrays()):
-        return None
+    is_made = isinstance(called, type) or not isinstance(value, _module_class())
+    if isinstance(value, _arrays()) or not is_made:
+        return None  # a module that a function returns is one that it was given
     return _places().get(id(cls), name)
 
 

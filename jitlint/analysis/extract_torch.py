@@ -47,6 +47,7 @@ from jitlint.analysis.extract_modules import module_breaks, modules
 from jitlint.analysis.extract_numbers import numbers
 from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
+from jitlint.analysis.extract_refusals import with_refusals
 from jitlint.analysis.extract_regions import in_processes
 from jitlint.analysis.extract_registry import registry
 from jitlint.analysis.extract_results import with_results
@@ -70,6 +71,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "effects": lambda table: {"standard": with_effects(table["standard"])},
     "results": lambda table: {"standard": with_results(table["standard"])},
     "exports": with_exports,
+    "refusals": with_refusals,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
     "creations": lambda table: {"functions": with_creations(table["functions"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},

@@ -150,6 +150,13 @@ class Frame:
         compiled.reached(self.region, self.moment())
 
     @property
+    def runs_python(self) -> bool:
+        """Whether Python runs this code, and only what tensors compute is recorded: then
+        arrays of NumPy are Python's own business."""
+        region = self.region
+        return region is not None and region.kind is RegionKind.EXPORT and not region.fullgraph
+
+    @property
     def is_guarded(self) -> bool:
         return self.guards > 0 or self.optional
 

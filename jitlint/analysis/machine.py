@@ -23,6 +23,7 @@ from jitlint.analysis.statements import execute_block
 from jitlint.analysis.tables import Returns, Table
 from jitlint.analysis.values import (
     DATA_SIZE,
+    DATA_SIZES,
     NONE,
     SHAPE,
     STATIC,
@@ -54,6 +55,7 @@ from jitlint.analysis.values import (
     StaticShape,
     Super,
     Tensor,
+    Tuple,
     Unknown,
     Value,
     given,
@@ -81,6 +83,12 @@ STANDARD = frozenset(sys.stdlib_module_names)
 """Modules of Python's own, after which scripts are named now and then."""
 
 OVERLOADS = {
+    "Equal": "__eq__",
+    "NotEqual": "__ne__",
+    "LessThan": "__lt__",
+    "LessThanEqual": "__le__",
+    "GreaterThan": "__gt__",
+    "GreaterThanEqual": "__ge__",
     "Add": "__add__",
     "Subtract": "__sub__",
     "Multiply": "__mul__",
@@ -142,9 +150,10 @@ class Machine:
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
         self._nested: dict[int, FunctionInfo] = {}
         self.hooks: dict[ClassInfo, str] = {}
+        self.watchers: dict[ClassInfo, tuple[Value, ...]] = {}
         self._decorators: dict[FunctionInfo, frozenset[str]] = {}
         self._kernels: dict[FunctionInfo, Value] = {}
-        self._wrappers: dict[FunctionInfo, Function | None] = {}
+        self._wrappers: dict[FunctionInfo, Function | BoundMethod | None] = {}
         self._bare_results: dict[FunctionInfo, Value] = {}
 
     @functools.cached_property
@@ -210,6 +219,10 @@ class Machine:
         if hasattr(builtins, name):
             return External(f"builtins.{name}")
         return STATIC if name.startswith("__") else UNKNOWN
+
+    def set_global(self, module: Module, name: str, value: Value) -> None:
+        """A statement of the module's body says more of a top-level name."""
+        self._globals[module, name] = value
 
     # -- classes ---------------------------------------------------------------------------
 
@@ -660,7 +673,8 @@ class Machine:
             value = keywords.pop(name, None)
             bound[name] = self._bind_one(host, parameter, value, arguments.open)
         if parameters.star_kwarg is not None:
-            bound[parameters.star_kwarg.name.value] = Dict(tuple(sorted(keywords.items())))
+            items = tuple(sorted(keywords.items()))
+            bound[parameters.star_kwarg.name.value] = Dict(items, closed=not arguments.open)
         return bound
 
     def _bind_one(
@@ -689,10 +703,13 @@ class Machine:
         wrapper = self._wrapper_of(frame, info) if frame.region is not None else None
         if wrapper is not None:
             self._bare_results[info] = result
+            if isinstance(wrapper, BoundMethod):
+                arguments = arguments.after(wrapper.receiver)
+                wrapper = wrapper.function
             self.run(frame, wrapper, self.bind_arguments(frame, wrapper.info, arguments))
         return result
 
-    def _wrapper_of(self, frame: Frame, info: FunctionInfo) -> Function | None:
+    def _wrapper_of(self, frame: Frame, info: FunctionInfo) -> Function | BoundMethod | None:
         """What the project's own decorators make of a function: it runs around it.
 
         The function itself is interpreted by its own arguments, and what it returns is taken
@@ -701,14 +718,22 @@ class Machine:
         if info not in self._wrappers:
             self._wrappers[info] = None  # while it is computed
             host = Frame(self, info.module, region=frame.region, depth=frame.depth, silent=1)
-            bare = value = Function(info, bare=True)
+            bare: Function | BoundMethod = Function(info, bare=True)
+            value = bare
             for node in reversed(info.decorators):
                 decorator = evaluate(host, node)
-                if isinstance(decorator, Function):
-                    made = apply(host, decorator, Arguments([value]), node)
-                    value = made if isinstance(made, Function) else value
+                if isinstance(decorator, Function | Class | Instance):
+                    made = self._callable(apply(host, decorator, Arguments([value]), node))
+                    value = value if made is None else made
             self._wrappers[info] = None if value == bare else value
         return self._wrappers[info]
+
+    def _callable(self, value: Value) -> Function | BoundMethod | None:
+        """The code that a call of a value runs, if it is the project's."""
+        if isinstance(value, Instance) and not self.is_module(value.cls):
+            method = self.method(value.cls, "__call__")
+            return None if method is None else BoundMethod(value, Function(method))
+        return value if isinstance(value, Function | BoundMethod) else None
 
     def _observe_signature(self, frame: Frame, info: FunctionInfo, arguments: Arguments) -> None:
         """TorchScript compiles a call of what it leaves to Python, so that types matter."""
@@ -744,9 +769,13 @@ class Machine:
         region = frame.region
         limit = MAX_HOST_DEPTH if region is None else MAX_DEPTH
         mode = (region.kind, region.fullgraph) if region is not None else None
-        key = (info, function.closure, mode, frame.optional, tuple(bound.items()))
+        key: object = (info, function.closure, mode, frame.optional, tuple(bound.items()))
         if key in self._memo:
             return self._memo[key]
+        if frame.silent:
+            key = (key, "silent")  # what was not observed is interpreted once more
+            if key in self._memo:
+                return self._memo[key]
         if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
             return self.declared_result(info)
         self._contexts[info] += 1
@@ -930,7 +959,7 @@ PARAMETERS = {
 def _shape_of(tensor: Tensor) -> Value:
     """A torch.Size where it is known that a tensor of torch is asked."""
     if Machine.size_of(tensor) is DATA_SIZE:
-        return Sequence(DATA_SIZE, "torch.Size")
+        return Tuple((DATA_SIZE,)) if tensor.rank == 1 else DATA_SIZES
     is_torch = tensor.framework is Framework.TORCH and not (tensor.assumed or tensor.maybe)
     return TORCH_SIZE if is_torch else Sequence(SHAPE)
 

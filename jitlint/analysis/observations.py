@@ -163,7 +163,7 @@ class Operation(Observation):
     @property
     def code(self) -> str | None:
         """The id of the graph break in default mode; None if there is none."""
-        if self.use is Use.NUMBER and not (self.holds_tensor or self._holds_symbol):
+        if self.use is Use.NUMBER and not (self.holds_tensor or self.holds_symbol):
             return None  # a number by then, as the graph was broken where it was read
         return self._break[0]
 
@@ -177,7 +177,8 @@ class Operation(Observation):
         return any(map(is_tensor, self.given))
 
     @property
-    def _holds_symbol(self) -> bool:
+    def holds_symbol(self) -> bool:
+        """Whether it is given a number that the compiler does not know, and did not stop at."""
         return any(map(is_symbol, self.given))
 
     @property

@@ -68,8 +68,9 @@ class Operator:
     array. `varies`: two calls with equal arguments give different values (clocks, random
     numbers); `symbolic`: the break where Python computes with such a number, which the
     compiler does not know. `effect` is what it does to the world outside of the program:
-    "output", "random" (a generator moves on) or "system". `exported`: torch.export takes it.
-    `computes`: it gives tensors for tensors, and reads none. `instance` is the
+    "output", "random" (a generator moves on) or "system". `exported`: torch.export takes it,
+    and `refused`: it does not, though there is no break, or it is `captured`. `computes`: it
+    gives tensors for tensors, and reads none. `instance` is the
     class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
     symbol does not. `unless` are the places that have to be filled to avoid the break.
@@ -118,6 +119,7 @@ class Operator:
     symbolic: str | None = None
     effect: str | None = None
     exported: bool = False
+    refused: bool = False
     computes: bool = False
     instance: str | None = None
     given: bool = False
@@ -137,7 +139,7 @@ class Operator:
     def is_notable(self) -> bool:
         """Whether a compiler may stop at it, or freeze what it returns."""
         in_some_way = self.with_tensor or self.with_tensor_inside or self.input or self.intermediate
-        return bool(self.breaks or self.reads or in_some_way or self.varies)
+        return bool(self.breaks or self.reads or in_some_way or self.varies or self.refused)
 
     def result_dtype(self, first: str | None) -> str | None:
         """The dtype of the result for a first tensor of dtype `first`; None: not known."""

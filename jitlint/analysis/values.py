@@ -287,10 +287,12 @@ class Sequence(Compound):
 
 @dataclass(frozen=True, slots=True)
 class Dict(Compound):
-    """A dict: values of constant keys, and the join of all the others."""
+    """A dict: values of constant keys, and the join of all the others. `closed`: there are
+    no others (`**kwargs` of a call that is known)."""
 
     items: tuple[tuple[Any, Value], ...] = ()
     default: Value = field(default_factory=Unknown)
+    closed: bool = False
 
     def get(self, key: Any) -> Value:
         items: dict[Any, Value] = dict(self.items)
@@ -309,13 +311,15 @@ class ExternalInstance(Compound):
     """An object of a class of another library, such as `torch.nn.Linear`.
 
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
-    a hook was registered on it, if one was. `is_fused`: a model that Keras has XLA compile.
-    `by_mode`: in training mode it computes something else than in evaluation mode.
+    a hook was registered on it, if one was, and `watchers` are what runs around its calls.
+    `is_fused`: a model that Keras has XLA compile. `by_mode`: in training mode it computes
+    something else than in evaluation mode.
     """
 
     name: str
     children: tuple[Value, ...] = ()
     hook: str = ""
+    watchers: tuple[Value, ...] = ()
     is_fused: bool = False
     by_mode: bool = False
 
@@ -662,8 +666,14 @@ def _element_shape(shape: Shape | None) -> Shape | None:
 DATA_SHAPE = Shape((Size.DATA,), more=True)
 DATA_SIZE = Static(source=Source.DATA, read=Read("size"))
 """A size that depends on data: a symbol in a graph of torch, of which nothing is known."""
+DATA_SIZES = Sequence(DATA_SIZE, "torch.Size")
 OPEN_SIZE = Static(source=Source.SHAPE, read=Read("shape"))
 """The number that a graph does not know when it is traced."""
+
+
+def is_other_size(index: Value | None) -> bool:
+    """Whether an index may name a size that does not depend on data, as only the first does."""
+    return index is not None and not (isinstance(index, Static) and index.const == 0)
 
 
 def size_value(size: int | Size) -> Value:

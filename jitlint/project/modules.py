@@ -183,13 +183,27 @@ def _define(module: Module, body: object, into: _Definitions) -> None:
                 into.classes[info.qualname] = info
             case cst.Assign():
                 for target in statement.targets:
-                    if isinstance(target.target, cst.Name):
-                        into.assignments.setdefault(target.target.value, []).append(statement.value)
+                    for name, value in _assigned(target.target, statement.value):
+                        into.assignments.setdefault(name, []).append(value)
             case cst.AnnAssign(target=cst.Name(value=name), value=cst.BaseExpression() as value):
                 into.assignments.setdefault(name, []).append(value)
             case _:
                 for suite in suites_of(statement):
                     _define(module, suite, into)
+
+
+def _assigned(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """The names that an assignment binds, with the expression of each where it is written."""
+    match target, value:
+        case cst.Name(value=name), _:
+            yield name, value
+        case cst.Tuple(elements=names) | cst.List(elements=names), cst.Tuple(elements=values):
+            is_plain = all(isinstance(each, cst.Element) for each in (*names, *values))
+            if is_plain and len(names) == len(values):
+                for each, part in zip(names, values, strict=True):
+                    yield from _assigned(each.value, part.value)
 
 
 def _statements(body: object) -> Iterator[cst.CSTNode]:

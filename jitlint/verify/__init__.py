@@ -4,9 +4,10 @@ This side imports no framework; the work is done in worker processes.
 
 What it cannot know: a proof is about the inputs that it ran. Those are what `make_inputs`
 and `edge_inputs` return, else what the module writes of arguments elsewhere, else values that
-the old code takes (the verdict says so), and what is derived from them (extreme values, an
-empty batch, one row, strided memory, double precision, gradients on and off, training
-switched). Other ranks
+the old code takes (the verdict says so; then also integers, half precision, truth values,
+leaves and one tensor of another rank, where it takes those), and what is derived from them
+(extreme values, masks of one value, an empty batch, one row, strided memory, double precision,
+gradients on and off, training switched). Other ranks
 and sizes, other dtypes, other devices, and combinations of branches that no input took stay
 out of reach, as do gradients of gradients (which compiled code has not, nor `torch.cond`),
 the sign of a zero, differences within the tolerance of the dtype, attributes set on tensors,

@@ -23,6 +23,7 @@ from jitlint.verify.inputs import (
     of_integers,
     prepared,
     requiring_grad,
+    variants,
 )
 from jitlint.verify.loading import Version
 from jitlint.verify.numba_kernels import NumbaKernels, has_kernels
@@ -180,10 +181,13 @@ class EntryRun:
                 for row in derived.rows
                 for given in given_by_example((row.args, row.kwargs), share, device, row.label)
             ]
-        return [
+        made = [
             Given(row.label, prepared((row.args, row.kwargs), device), seed=row.seed)
             for row in derived.rows
         ]
+        if has_kernels(version.namespace):
+            return made  # Numba compiles for each type, and not for all of these
+        return made + [each for each in variants(made[0]) if self._takes(Trial(*each.template))]
 
     def _takes(self, trial: Trial) -> bool:
         """Whether the old code comes to an end, and without an exception."""

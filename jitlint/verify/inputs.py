@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 LARGE, TINY = 1e30, 1e-30
+MOST_WIDENED = 3
 
 
 class InputError(Exception):
@@ -129,6 +130,37 @@ def in_other_mode(base: Given) -> Given:
     return replace(base, label=label, fresh=True, flipped=True)
 
 
+def variants(base: Given) -> list[Given]:
+    """Other types and ranks than those of arguments that were made up, which code that says
+    nothing of them may take as well."""
+    if not _float_tensors(base.template):
+        return []
+    casts = {
+        "integers": lambda tensor: (tensor * 4).nan_to_num().long(),
+        "half precision": torch.Tensor.half,
+        "truth values": lambda tensor: tensor > 0,
+    }
+    found = [(f"of {label}", _floats(base.template, cast)) for label, cast in casts.items()]
+    found += _wider(base.template)
+    changed = [
+        Given(f"{base.label} {label}", template, base.seed, fresh=True) for label, template in found
+    ]
+    return changed + requiring_grad(base)
+
+
+def _wider(template: Arguments) -> Iterator[tuple[str, Arguments]]:
+    """One of several tensors of a shape has a dimension more: a mask is then one of rows."""
+    shapes = [tensor.shape for tensor in _tensors(template)]
+    for position, tensor in enumerate(_float_tensors(template)[:MOST_WIDENED]):
+        if tensor.ndim and shapes.count(tensor.shape) > 1:
+            label = f"with a dimension more in float tensor {position}"
+            yield label, _floats(template, _widened, position)
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.stack([tensor, tensor * 2, tensor - 1], dim=-1)
+
+
 def of_integers(base: Given) -> list[Given]:
     """On which a number shows whether it is an int or a float."""
     if not _float_tensors(base.template):
@@ -147,7 +179,11 @@ def requiring_grad(base: Given) -> list[Given]:
 
 
 def _values(template: Arguments) -> Iterator[tuple[str, Arguments]]:
-    """Every floating-point tensor filled with one edge value, then one tensor at a time."""
+    """Every mask, and every floating-point tensor, filled with one edge value; then one tensor
+    at a time."""
+    if any(map(_is_mask, _tensors(template))):
+        yield "an all-True mask", _mapped(template, torch.ones_like, _is_mask)
+        yield "an all-False mask", _mapped(template, torch.zeros_like, _is_mask)
     count = len(_float_tensors(template))
     if count == 0:
         return
@@ -258,6 +294,10 @@ def _mapped(
 
     mapped: Arguments = pytree.tree_map(apply, template)
     return mapped
+
+
+def _is_mask(tensor: torch.Tensor) -> bool:
+    return tensor.dtype == torch.bool and tensor.ndim > 0
 
 
 def _is_differentiable(tensor: torch.Tensor) -> bool:

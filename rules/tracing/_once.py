@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis.frame import ONCE
-from jitlint.analysis.observations import Freeze, Frozen
+from jitlint.analysis.observations import Freeze, Frozen, Observation
 from jitlint.analysis.tree import parents_of
 from jitlint.analysis.values import Kernel
 from jitlint.finding import Finding, Severity
@@ -21,12 +21,12 @@ def recorded_in(frozen: Frozen) -> Region:
     return next(region for kind, region in frozen.regions.items() if kind in ONCE)
 
 
-def is_bridge(frozen: Frozen, ctx: Context) -> bool:
+def is_bridge(seen: Observation, ctx: Context) -> bool:
     """Whether an array is made for a kernel of Numba: then its call is the finding."""
     parents = parents_of(ctx.module)
-    argument = parents.get(frozen.node)
+    argument = parents.get(seen.node)
     call = parents.get(argument) if isinstance(argument, cst.Arg) else None
-    return isinstance(call, cst.Call) and isinstance(frozen.value_of(call.func), Kernel)
+    return isinstance(call, cst.Call) and isinstance(seen.value_of(call.func), Kernel)
 
 
 def _code(frozen: Frozen, ctx: Context) -> str:

@@ -6,7 +6,9 @@ import enum
 import libcst as cst
 
 from jitlint.analysis.observations import Operation, Use
+from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tree import ancestors_of
+from jitlint.analysis.values import Framework, Origin, Tensor
 from jitlint.finding import Finding, Fix, Severity
 from jitlint.region import Region, RegionKind
 from jitlint.rule import Context
@@ -38,6 +40,8 @@ def problem_of(operation: Operation) -> Problem:
         return Problem.DYNAMIC_SHAPE
     if operation.use is Use.NUMBER or operation.code == SCALAR_READ:
         return Problem.HOST_READ
+    if operator.refused and operation.code is None:
+        return Problem.HOST_READ  # a tensor that is exported has no data to give
     if _needs_number(operation):
         return Problem.HOST_READ
     if operator.reads or operation.use in (Use.CONVERSION, Use.FORMAT):
@@ -62,19 +66,38 @@ def _needs_number(operation: Operation) -> bool:
 def breaking_region(operation: Operation) -> Region | None:
     """The region whose graph ends at the operation, if any.
 
-    With `fullgraph=True`, and under torch.export, a number that is read becomes a symbol,
-    and so does a size that depends on data. torch.export runs the program in Python, and
-    follows its tensors: it stops at less.
+    With `fullgraph=True`, and under a strict torch.export, a number that is read becomes a
+    symbol, and so does a size that depends on data. By default torch.export runs the program
+    in Python, and follows its tensors: it stops at less, and elsewhere.
     """
     if operation.default_mode is not None and operation.code is not None:
         return operation.default_mode
-    if operation.captured or not (operation.code or operation.use is Use.NUMBER):
-        return None
+    raises = not operation.captured and bool(operation.code or operation.use is Use.NUMBER)
+    compiled = operation.regions.get(RegionKind.COMPILE)
+    if raises and operation.fullgraph and compiled is not None:
+        return compiled
     exported = operation.regions.get(RegionKind.EXPORT)
-    if exported is not None and operation.operator.exported and not exported.fullgraph:
-        exported = None
-    compiled = operation.regions.get(RegionKind.COMPILE) if operation.fullgraph else None
-    return compiled or exported
+    if exported is None:
+        return None
+    stops = raises if exported.fullgraph else _is_refused(operation, raises)
+    return exported if stops else None
+
+
+def _is_refused(operation: Operation, raises: bool) -> bool:
+    """Whether torch.export stops at an operation while it runs the program in Python."""
+    operator = operation.operator
+    if operator.refused and (operation.use is Use.NUMBER or _is_given_tensor(operation)):
+        return True
+    return raises and not operator.exported
+
+
+def _is_given_tensor(operation: Operation) -> bool:
+    """Whether an operator is given a tensor of torch: not only what Python computed, nor a
+    literal whose number it reads."""
+    tensors = [value for value in leaves_of(operation.given) if isinstance(value, Tensor)]
+    if operation.operator.reads and all(t.origin is Origin.CONSTANT for t in tensors):
+        return False
+    return any(tensor.framework is Framework.TORCH for tensor in tensors)
 
 
 def stopped(operation: Operation, problem: Problem) -> Region | None:

@@ -64,7 +64,8 @@ class TraceBakedValue(Rule):
     sizes), and run on another; the table holds those that differ. `symbolic_trace` records a
     dtype, a device and `math` on a size, and refuses `len(x)` and `float(x)`. TensorFlow 2.21:
     six calls gave one number. Of attributes and globals a change has to be seen after the
-    object was called, or in a method that sets what it is given. A device that a function, not
+    object was traced (by TensorFlow: called), or in a method that sets what it is given; of the
+    mode, `.train()` of what the tracer returned. A device that a function, not
     a module, takes from its argument is a note: only modules are moved.
 
     ## References

@@ -7,7 +7,7 @@ from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, RegionKind
 from jitlint.rule import Context, Rule
 
-from ._once import graph_reads
+from ._once import graph_reads, is_bridge
 from ._stops import DATA_DEPENDENT, Problem, is_asked, stop, stopped
 from .isolation.isolate import or_isolated
 from .read_fixes.fixes import fix_for
@@ -22,7 +22,9 @@ class TraceHostRead(Rule):
     back to Python; in a loop, a `try` or a slice the whole frame runs uncompiled.
     `fullgraph=True` makes a symbol of the number instead, and raises where the program needs
     it to be a constant: as an index of a list, in `range`, for a dimension, in `math`.
-    `torch.export` accepts `.item()`, and refuses most of what is done with the number.
+    `torch.export` accepts `.item()`, and refuses most of what is done with the number. Unless it
+    is strict, it refuses `int()`, `float()`, `bool()`, `.numpy()` and most of NumPy as well: it
+    runs the program in Python, on tensors that have no data.
     On a GPU each read waits for all the kernels before it.
 
     ## Example
@@ -55,7 +57,7 @@ class TraceHostRead(Rule):
     reported. A tensor of rank 0 that the region is given is no break as an index of a tensor
     or as a size, at the price of a guard on its value; one that the region computes is.
     Which parameters of which operators ask for a number, and for a constant, is measured for
-    each of them.
+    each of them, and so is what torch.export refuses that `fullgraph=True` takes.
 
     ## References
     - https://docs.pytorch.org/docs/main/compile/programming_model.graph_breaks_index.html
@@ -90,6 +92,8 @@ class TraceHostRead(Rule):
             return
         if operation.code == DATA_DEPENDENT and is_asked(operation.node, ctx.module):
             return  # a finding of trace-branch
+        if operation.code is None and is_bridge(operation, ctx):
+            return  # of numba-in-graph
         code = ctx.shortened(operation.node)
         found = or_isolated(fix_for(operation, ctx), operation, ctx)
         yield stop(operation, region, ctx, _problem(operation, code), found)
@@ -103,4 +107,6 @@ def _problem(operation: Operation, code: str) -> str:
         return f"`{code}` reads a tensor into Python"
     if operation.holds_tensor:
         return f"`{code}` is a tensor where a number is needed, and is read"
+    if operation.holds_symbol:
+        return f"`{code}` is a number that the compiler does not know, and a constant is needed"
     return f"`{code}` was read from a tensor, and a constant is needed"

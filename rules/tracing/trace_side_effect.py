@@ -23,6 +23,9 @@ class TraceSideEffect(Rule):
     method not supported", GB0291; "Attempted to call function marked as skipped", GB0007, at
     `warnings.warn`, `time.time()`, `random.random()`). Inside a loop, `try` or `with` the
     whole function runs uncompiled, and with `fullgraph=True` the call raises.
+    `random.randint`, `randrange` and `uniform` do not break by themselves: the compiler makes
+    a symbol of the number, and stops where Python computes with it, or where a size, an index
+    or a bound needs it (GB0213).
     `torch.export` runs it once, when it traces the program: what was printed is never
     printed again, and a time or a random number is a constant of the program from then on.
     `torch.jit.trace` and TensorFlow run the function once as well, to record its operators:
@@ -66,7 +69,8 @@ class TraceSideEffect(Rule):
     operator that prints was compared with `print` on the eager, aot_eager and inductor
     backends, in both modes, for several shapes, with and without gradients.
     `torch.seed()`, an object of `random.Random`, and changes of lists, dicts, globals and
-    attributes do not break a graph.
+    attributes do not break a graph. Behind a flag that a module reads from the environment, or
+    another setting of the process that is not known here, all this is a note.
 
     ## References
     - https://docs.pytorch.org/docs/main/compile/programming_model.common_graph_breaks.html

@@ -57,7 +57,8 @@ class TraceTrainingMode(Rule):
     torch 2.13.0: a trace of `Dropout` or `BatchNorm1d` made in training mode still differs
     from the module after `.eval()` on both. Which modules depend on the mode is measured on
     each class of `torch.nn`. Silent where the mode is not known: a parameter, an attribute,
-    a module that a function which is not the project's has seen.
+    a module that a function which is not the project's has seen. Arguments that make the mode
+    irrelevant (`Dropout(p=0)`, `track_running_stats=False`) are measured for each layer.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.jit.trace.html

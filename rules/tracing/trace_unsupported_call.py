@@ -41,10 +41,12 @@ class TraceUnsupportedCall(Rule):
     (`loss.backward()` GB0123, `t.requires_grad = True` GB0206, `t.requires_grad_()` GB8985,
     `t.retain_grad()` GB0108, `optimizer.step()`, a hook that is registered), at objects that
     it cannot hold (a sparse tensor, a new `nn.Parameter`, a ScriptModule GB4695, an LSTM
-    GB0014) and at context managers that it does not know (`ExitStack`, `torch.device`). The
-    graph ends there; inside a loop, `try` or `with` the whole function runs uncompiled; with
-    `fullgraph=True` the call raises. A function behind `functools.lru_cache` cannot be given
-    a tensor of a graph of TensorFlow ("Tensor is unhashable").
+    GB0014, a generator that was made outside, GB0055), at a class that is defined there
+    (GB8977), at an attribute that a function is given (GB0467) and at context managers that it
+    does not know (`ExitStack`, `torch.device`). The graph ends there; inside a loop, `try` or
+    `with` the whole function runs uncompiled; with `fullgraph=True` the call raises. A function
+    behind `functools.lru_cache` cannot be given a tensor of a graph of TensorFlow ("Tensor is
+    unhashable").
 
     ## Example
         @torch.compile

@@ -26,7 +26,7 @@ FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
         "with_tensor_held_captured",
-        *("some", "exported", "given", "computes", "source"),
+        *("some", "exported", "refused", "given", "computes", "source"),
     }
 )
 EXTRACTED = pytest.mark.parametrize("release", ["2.13"])

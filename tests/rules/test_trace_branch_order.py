@@ -51,6 +51,24 @@ LEFT = {
                     x = x + row
             return x * 2
     """,
+    "a property": """
+        class Net(nn.Module):
+            asked = 0
+
+            @property
+            def is_open(self):
+                self.asked += 1
+                return True
+
+            def forward(self, x):
+                if x.sum() == 0 and self.is_open:
+                    for row in x:
+                        x = x + row
+                return x * 2
+
+
+        net = torch.compile(Net())
+    """,
     "what is used as a value": """
         @torch.compile
         def f(x, flag: bool):

@@ -106,6 +106,14 @@ REWRITTEN = {
         return z
         """,
     ),
+    "the largest of each row": (
+        "return x[x > 0].view(x.shape[0], -1).max(dim=-1).values",
+        'return torch.where(x > 0, x, float("-inf")).max(dim=-1).values',
+    ),
+    "the sum of each row": (
+        "return torch.sum(x[x > 0].reshape(x.size(0), -1), 1)",
+        "return torch.sum(torch.where(x > 0, x, 0), 1)",
+    ),
     "counts": (
         "return torch.bincount(x, minlength=9)",
         "return torch.zeros(9, dtype=torch.long, device=x.device)"
@@ -130,6 +138,18 @@ WITHHELD = {
         "is handed out",
     ),
     "the largest of nothing": ("return x[x > 0].max()", "of nothing raises"),
+    "where the largest of each row is": (
+        "return x[x > 0].view(x.shape[0], -1).max(dim=1)[1]",
+        "of nothing raises",
+    ),
+    "the largest of all rows": (
+        "return x[x > 0].view(x.shape[0], -1).amax(dim=0)",
+        "of nothing raises",
+    ),
+    "rows of another tensor": (
+        "return x[x > 0].view(y.shape[0], -1).amax(dim=1)",
+        "of nothing raises",
+    ),
     "a mask without a name, needed again": (
         """
         chosen = x[x > 0]

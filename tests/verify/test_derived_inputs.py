@@ -88,6 +88,7 @@ def total(values):
 """
 HOST = KERNEL + "def measure(x: Tensor):\n    return total(x)\n"
 METHOD = KERNEL + "class Meter:\n    def measure(self, x: Tensor):\n        return total(x)\n"
+COPIED = "from copy import deepcopy\n\n" + STEP.format(parameters="x", result="deepcopy(x) * 2")
 UNUSED = "\ndef unused(x):\n    return x.rows + 1\n"
 
 RIGHT = {
@@ -116,6 +117,10 @@ RIGHT = {
         "x, steps",
         "x, steps: int",
     ),
+    "a mask of another tensor": step("x, m", "x[m].sum()", "(x[m] * 1).sum()"),
+    "arms that integers take": step(
+        "x", "x * 2 if x.sum() > 0 else x * 3", "x * (2 if x.sum() > 0 else 3)"
+    ),
     "a caller of a kernel": edited(HOST, "total(x)", "total(x.cpu().numpy())"),
     "a method that calls a kernel": edited(METHOD, "total(x)", "total(x.cpu().numpy())"),
 }
@@ -127,6 +132,18 @@ WRONG = {
     "a narrower type": step("x: Tensor, n: float", "x * n", "x * int(n)"),
     "other numbers": edited(HOST, "total(x)", "total(x.abs().cpu().numpy())"),
     "another size": step("x", "x.reshape(-1, 2)", "x.reshape(2, 2)"),
+    "masks of rows": step("x, m", "x[m].mean()", "torch.where(m, x, 0).sum() / m.sum()"),
+    "masks of rows that are floats": step(
+        "x, m", "x[m.bool()].mean()", "torch.where(m.bool(), x, 0).sum() / m.bool().sum()"
+    ),
+    "an empty selection": step("x, m", "x[m].max()", "torch.where(m, x, -torch.inf).max()"),
+    "integers": step("x", "x * float(x.sum())", "x * x.sum().detach()"),
+    "integers in arms": step(
+        "x",
+        "x * 2 if x.sum() > 0 else x / 2",
+        "torch.cond(x.sum() > 0, lambda v: v * 2, lambda v: v / 2, [x])",
+    ),
+    "a copy of a leaf": edited(COPIED, "deepcopy(x)", "x.clone()"),
 }
 UNPROVED = {
     "never run": edited(STEP.format(parameters="x", result="x * 2") + UNUSED, "x.rows + 1", "1"),

@@ -4,7 +4,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.scope import statement_of
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import Source, Static, Tensor
 from jitlint.finding import Fix
 from jitlint.rule import Context
@@ -44,6 +44,8 @@ def _static_first(test: TruthTest, ctx: Context) -> Fix:
         raise NotMine
     if not isinstance(describer.describe(operation.right), Number):
         raise NotMine
+    for node in found_in(operation.right, cst.Attribute):
+        describer.check_property(test.value_of(node.value), node)
     if next(failing(test, operation.right, at), None) is not None:
         raise Withheld(f"`{code_of(operation.right)}` may fail, and is not always asked today")
     conditions = list(conditions_for(hazards_in(describer, operation.left)))

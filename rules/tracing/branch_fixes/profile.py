@@ -345,12 +345,13 @@ class Describer:
                 if node.attr.value == "data":
                     return replace(result, sources=frozenset())
                 return result
-        self._check_property(receiver, node)
+        self.check_property(receiver, node)
         if self.code(node) in attributes_written(self._function):
             raise Withheld(f"`{self._short(node)}` is assigned here: use a variable")
         return self._leaf(node, self.code(node), at)
 
-    def _check_property(self, receiver: Value, node: cst.Attribute) -> None:
+    def check_property(self, receiver: Value, node: cst.Attribute) -> None:
+        """Raises Withheld where reading an attribute runs code of the project."""
         if isinstance(receiver, Instance):
             machine = self.test.moments[0].frame.machine
             if machine.method(receiver.cls, node.attr.value) is not None:
@@ -574,6 +575,7 @@ class Describer:
             result,
             dtype=dtype or DType(frozenset({code})),
             hazards=result.hazards | {never_fails},
+            sources=result.sources or frozenset({self.code(node.func)}),  # what it knows itself
         )
 
     def _choice(self, node: cst.IfExp, at: cst.CSTNode) -> Described:
@@ -698,7 +700,7 @@ class Describer:
             if dtype is None and operator.reduces and len(tensors) == 1:
                 dtype = self._result_dtype(name, operator, tensors[0].dtype, node)
             code = self._options(node, "reduction" if operator.reduces else name)
-            can_fail = name not in TAKES_ANY_NUMBER or bool(tensors)
+            can_fail = name not in TAKES_ANY_NUMBER or not _fits(arguments[0], node)
             result = self._opaque(
                 node, code, tensors, dtype, view=operator.view, hazard=can_fail, finite=finite
             )
@@ -727,7 +729,9 @@ class Describer:
 
     def _has_rank_0(self, node: cst.BaseExpression) -> bool:
         value = self.test.value_of(node)
-        return isinstance(value, Tensor) and value.rank == 0 and not value.maybe
+        if not isinstance(value, Tensor) or value.maybe or value.assumed:
+            return False
+        return value.rank == 0
 
     def _cast(self, node: cst.Call, name: str, operator: Operator, at: cst.CSTNode) -> DType | None:
         """The dtype that a call asks for, or that it is named after; None: it keeps that."""
@@ -849,6 +853,15 @@ def _searched_by(index: cst.BaseExpression) -> cst.BaseExpression | None:
         case cst.Call(func=cst.Attribute(value=searched, attr=cst.Name(value=name))):
             return searched if name in names else None
     return None
+
+
+def _fits(described: Described, node: cst.Call) -> bool:
+    """Whether a number is one of every dtype that `torch.tensor(number, dtype=…)` may name."""
+    if isinstance(described, Profile):
+        return False
+    const = described.value.const
+    is_small = isinstance(const, int) and 0 <= const < 128
+    return is_small or not any(_keyword(each) == "dtype" for each in node.args)
 
 
 def _is_float(described: Described) -> bool:

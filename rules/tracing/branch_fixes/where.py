@@ -297,7 +297,8 @@ class Selection:
     def _check_failures(self, described: Described) -> frozenset[Hazard]:
         """That the tail of an early return never fails is a condition."""
         left = self.evidence.left_of(described.hazards)
-        self.conditions.update({each.condition or NO_FAILURE: None for each in left})
+        phrases = sorted({each.condition or NO_FAILURE for each in left})
+        self.conditions.update(dict.fromkeys(phrases))
         return left
 
     def _without_failures(self, last: Profile) -> Profile:

@@ -5,9 +5,14 @@ from jitlint.finding import Fix
 from jitlint.rule import Context
 
 from ..fixing import Fixer, first_fix
-from . import counting, indexing, masked
+from . import counting, indexing, masked, rows
 
-FIXERS: tuple[Fixer, ...] = (*counting.FIXERS, *indexing.FIXERS, *masked.FIXERS)
+FIXERS: tuple[Fixer, ...] = (
+    *counting.FIXERS,
+    *indexing.FIXERS,
+    *rows.FIXERS,
+    *masked.FIXERS,
+)
 """Tried in order: the first that takes the operation for its own decides."""
 
 UNKNOWN = (

@@ -79,7 +79,7 @@ class _Masking:
         edits = Edits(self.describer.module)
         for call in pointwise.dropped:
             edits.add(call, _receiver)
-        for node in pointwise.selections:
+        for node in sorted(pointwise.selections, key=self._code):
             assert isinstance(node, cst.Subscript)
             self._check_shape(node.value)
             if pointwise.singular and self._is_bool(node.value):
