@@ -121,7 +121,8 @@ def _is_tracer(call: cst.Call, module: Module, frame: "Frame") -> bool:
     """Whether a call records a function or a module at once."""
     from jitlint.analysis.expressions import evaluate
 
-    value = evaluate(replace(frame, module=module, variables={}, silent=1), call.func)
+    host = replace(frame, module=module, region=None, variables={}, silent=1)
+    value = evaluate(host, call.func)
     maker = makers().get(value.name) if isinstance(value, External) else None
     return maker is not None and maker.kind in (RegionKind.TRACE, RegionKind.EXPORT)
 

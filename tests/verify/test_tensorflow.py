@@ -150,6 +150,10 @@ SOURCES = {
         kernel("y = tf.ensure_shape(y, [None, 5])", "y * 2"),
     ),
     "wrong_lie": (kernel(result="y * 2"), kernel("y.set_shape([None, 5])", "y * 2")),
+    "wrong_lie_in_the_graph_alone": (
+        kernel(result="y * 2"),
+        kernel("y.set_shape(y.shape if tf.executing_eagerly() else [None, 5])", "y * 2"),
+    ),
     "wrong_dtype": (kernel(result="y * 2"), kernel(result="tf.cast(y * 2, tf.float64)")),
     "wrong_values": (kernel(result="y * 2"), kernel(result="y * 3")),
     "wrong_gradient": (
@@ -211,7 +215,7 @@ SOURCES = {
     ),
     "wrong_lent_memory": (
         HEAD + WRITES.format(kernel="lambda v: doubled(v.copy())"),
-        HEAD + WRITES.format(kernel="doubled"),
+        HEAD + WRITES.format(kernel="lambda v: doubled(v).copy()"),
     ),
     "derived_from_signature": (
         IMPORTS + SIGNED.format(size="x.shape[0]"),
