@@ -186,3 +186,23 @@ def test_what_computes_with_tensors_reads_none(name: str, computes: bool) -> Non
     row = tables.load().standard(name)
     assert row is not None
     assert row.computes is computes
+
+
+def test_what_export_refuses_though_fullgraph_takes_it() -> None:
+    table = tables.load()
+    rows = {name: table.method(name) for name in ("__int__", "__bool__", "numpy", "item", "tolist")}
+    refused = {name for name, row in rows.items() if row is not None and row.refused}
+    assert refused == {"__int__", "__bool__", "numpy"}
+    functions = {name: table.function(f"numpy.{name}") for name in ("sin", "sqrt", "mean")}
+    refused = {name for name, row in functions.items() if row is not None and row.refused}
+    assert refused == {"sin", "sqrt"}  # `np.mean(x)` calls `x.mean()`
+    constructs = {name: table.construct(name) for name in ("number_in_tensor", "index_by_mask")}
+    refused = {name for name, row in constructs.items() if row is not None and row.refused}
+    assert refused == {"number_in_tensor"}
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("torch.full", "numbers"), ("torch.zeros", "float32")])
+def test_the_dtype_of_what_is_made_of_numbers(name: str, dtype: str) -> None:
+    row = tables.load().function(name)
+    assert row is not None
+    assert row.created == dtype
