@@ -616,7 +616,7 @@ def _result_of_external(
         shapes_of_operators.check(frame, operator, arguments, node)
         return shapes_of_operators.result(frame, operator, result, arguments, node)
     if name.startswith("numpy."):
-        if operator.folds and (number := _number_of(arguments)) is not None:
+        if operator.folds and (number := _folded(arguments)) is not None:
             return number
         if operator.returns is None:
             return _result_of_standard(frame, name, arguments)
@@ -653,10 +653,10 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     if is_tensor(arguments.first):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
-    return _number_of(arguments) or STATIC
+    return _folded(arguments) or STATIC
 
 
-def _number_of(arguments: Arguments) -> Static | None:
+def _folded(arguments: Arguments) -> Static | None:
     """A number that is computed of numbers; None where something else is given."""
     given = arguments.all()
     numbers = [value for value in given if isinstance(value, Static)]
