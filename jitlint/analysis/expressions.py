@@ -109,10 +109,20 @@ def _test(
         present = value.value
         if is_tensor(present):
             frame.observe(node, Tensor(present.is_bool, present.rank, True), construct, owner)
-    elif asks_data(value):
+    elif asks_data(value) and (is_tensor(value) or not _is_checked(frame, node)):
         frame.observe(node, value, construct, owner)
     when_true, when_false = narrowing.split(frame, node, value)
     return _Tested(value, truth(value), when_true, when_false)
+
+
+def _is_checked(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether the compiler knows that a test of symbols holds, and needs no guard (measured)."""
+    return bool(frame.checked) and frame.module.tree.code_for_node(bare(node)) in frame.checked
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Without its parentheses."""
+    return node.with_changes(lpar=(), rpar=())
 
 
 def asks_data(value: Value) -> bool:

@@ -72,7 +72,8 @@ class Frame:
     """`function` is None in a module body; `region` is None in code that is not compiled.
     `owners` are the names and paths that may have paths of attributes among `variables`.
     `guards` counts the tests of which `guarded` tells; `optional`: a setting of the process,
-    which is not known here, decides whether this code runs."""
+    which is not known here, decides whether this code runs. `checked`: the code of conditions
+    that `torch._check` was told to hold."""
 
     machine: "Machine"
     module: Module
@@ -89,6 +90,7 @@ class Frame:
     optional: bool = False
     silent: int = 0
     owners: set[str] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)
 
     def observe(
         self, node: cst.BaseExpression, value: Value, construct: Construct, owner: cst.CSTNode

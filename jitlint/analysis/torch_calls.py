@@ -6,9 +6,11 @@ import libcst as cst
 
 from jitlint.analysis import narrowing
 from jitlint.analysis.calls import Arguments, apply, handles
+from jitlint.analysis.expressions import bare
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
 from jitlint.analysis.values import (
+    NONE,
     STATIC,
     TENSOR,
     UNKNOWN,
@@ -58,6 +60,13 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
         if function is not None:
             results.append(apply(frame, function, Arguments(list(items)), node))
     return join_all(results)
+
+
+@handles("torch._check")
+def _check(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    if isinstance(node, cst.Call) and node.args:
+        frame.checked.add(frame.module.tree.code_for_node(bare(node.args[0].value)))
+    return NONE
 
 
 @handles("torch.utils.checkpoint.checkpoint")

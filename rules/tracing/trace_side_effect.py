@@ -51,9 +51,10 @@ class TraceSideEffect(Rule):
     of its own behind `torch.compiler.disable`: one break instead of several.
 
     ## Fix safety
-    Safe for a `print` of text, numbers, sizes, dtypes, devices, and of tensors through which
-    no gradient goes: the operator prints the same text at the same point of every call, and
-    when Python runs it. Unsafe for other tensors: their text lacks the `grad_fn`. Withheld
+    Unsafe. For a `print` of text, numbers, sizes, dtypes, devices and tensors: the operator
+    prints the same text at the same point of every call, and when Python runs it, but it
+    raises under the transforms of functorch (`torch.vmap`, `torch.func.grad`) and
+    `torch.jit.trace`, and a tensor's text lacks the `grad_fn`. Withheld
     for lists, tuples and objects, which the operator does not take, for `file=`, `end=` and
     `flush=`, and where a release of torch has no such operator. A warning or a line of a log
     becomes an operator with an effect, unsafe: it cannot be mapped over (torch.vmap). A call

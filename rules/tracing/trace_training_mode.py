@@ -96,7 +96,8 @@ class TraceTrainingMode(Rule):
         )
 
     def visit_Frozen(self, frozen: Frozen, ctx: Context) -> Iterator[Finding]:
-        if frozen.freeze is not Freeze.TRAINING:
+        around = ancestors_of(frozen.node, ctx.module)
+        if frozen.freeze is not Freeze.TRAINING or any(map(_is_about_mode, around)):
             return
         name = frozen.name.rpartition(".")[2]
         fix, reason = _fix_of_function(frozen)
@@ -109,6 +110,11 @@ class TraceTrainingMode(Rule):
             fix=fix,
             no_fix_reason=reason,
         )
+
+
+def _is_about_mode(node: cst.CSTNode) -> bool:
+    """A branch that follows the mode of its module already."""
+    return isinstance(node, cst.If | cst.IfExp) and _asks_mode(node.test)
 
 
 def _is_in_eval_by_itself(taker: str, call: Call) -> bool:

@@ -31,6 +31,9 @@ from ..branch_fixes.flow import code_of
 from ..branch_fixes.withheld import Withheld
 
 OPERATOR = "torch._higher_order_ops.print"
+NOT_TRANSFORMED = "no caller maps over it (torch.vmap), differentiates it (torch.func) or traces it"
+"""The operator knows nothing of the transforms of functorch, nor of `torch.jit.trace`: they raise
+where a `print` is run (measured with torch 2.13)."""
 METADATA = frozenset({"dtype", "device", "layout"})
 """Attributes of a tensor that an operator takes as an argument."""
 
@@ -65,7 +68,7 @@ def printed(operation: Operation, ctx: Context) -> Fix:
     name = ctx.module.code_for_node(new.func)
     return conditional_fix(
         f"Print from the graph with `{name}`",
-        [phrase for node in nodes for phrase in _conditions(node, operation)],
+        [NOT_TRANSFORMED, *(each for node in nodes for each in _conditions(node, operation))],
         {call: new},
         spelling.imports(),
     )
