@@ -996,7 +996,7 @@ def _dict_method(
         case "copy":
             return receiver
         case "update":
-            rebind(frame, node, Dict(receiver.items, UNKNOWN))
+            rebind(frame, node, replace(receiver, default=UNKNOWN, closed=False))
             return NONE
     return UNKNOWN
 

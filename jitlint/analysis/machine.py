@@ -676,7 +676,8 @@ class Machine:
             bound[name] = self._bind_one(host, parameter, value, arguments.open)
         if parameters.star_kwarg is not None:
             items = tuple(sorted(keywords.items()))
-            bound[parameters.star_kwarg.name.value] = Dict(items, closed=not arguments.open)
+            given = Dict(items, closed=not arguments.open, gathered=True)
+            bound[parameters.star_kwarg.name.value] = given
         return bound
 
     def _bind_one(

@@ -149,9 +149,13 @@ def _bind_item(frame: Frame, target: cst.Subscript, value: Value) -> None:
             key = _constant_key(frame, target)
             if key is not None and len(container.items) < MAX_ITEMS:
                 items = {**dict(container.items), key: value}
-                frame.assign(path, Dict(tuple(items.items()), container.default))
+                frame.assign(path, replace(container, items=tuple(items.items())))
             else:
-                frame.assign(path, Dict(container.items, join(container.default, value)))
+                known = container.default
+                default = known if container.gathered else join(known, value)
+                frame.assign(path, replace(container, default=default, closed=False))
+        case Tuple(gathered=True):
+            return
         case Sequence() | Tuple():
             frame.assign(path, Sequence(join(element_of(container), value)))
 

@@ -291,11 +291,13 @@ class Sequence(Compound):
 @dataclass(frozen=True, slots=True)
 class Dict(Compound):
     """A dict: values of constant keys, and the join of all the others. `closed`: there are
-    no others, and each means something else (`**kwargs` of a call that is known)."""
+    no others (`**kwargs` of a call that is known). `gathered`: the keyword arguments of a
+    call, of which each means something else."""
 
     items: tuple[tuple[Any, Value], ...] = ()
     default: Value = field(default_factory=Unknown)
     closed: bool = False
+    gathered: bool = False
 
     def get(self, key: Any) -> Value:
         items: dict[Any, Value] = dict(self.items)
@@ -580,7 +582,8 @@ def _optional(value: Value) -> Value:
 def _join_containers(a: Value, b: Value, depth: int) -> Value:
     if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
         pairs = zip(a.items, b.items, strict=True)
-        return Tuple(tuple(_join_element(x, y, depth + 1) for x, y in pairs))
+        joined = tuple(_join_element(x, y, depth + 1) for x, y in pairs)
+        return Tuple(joined, a.gathered or b.gathered)
     if isinstance(a, Tuple | Sequence) and isinstance(b, Tuple | Sequence):
         elements = [element_of(side) for side in (a, b) if side != Tuple(())]
         return Sequence(_join_element(elements[0], elements[-1], depth + 1))
@@ -589,7 +592,8 @@ def _join_containers(a: Value, b: Value, depth: int) -> Value:
         items = tuple(
             (key, _join_element(a.get(key), b.get(key), depth + 1)) for key in {**left, **right}
         )
-        return Dict(items, _join_element(a.default, b.default, depth + 1))
+        default = _join_element(a.default, b.default, depth + 1)
+        return Dict(items, default, gathered=a.gathered or b.gathered)
     return UNKNOWN
 
 
@@ -614,7 +618,7 @@ def tuple_of(items: Iterable[Value]) -> Value:
 
 def some_value_of(container: Dict) -> Value:
     """What stands at a key that is not known; UNKNOWN where each key means something else."""
-    if container.closed:
+    if container.gathered:
         return UNKNOWN
     values = tuple(value for _, value in container.items)
     return element_of(Tuple(values)) if values else container.default
