@@ -22,6 +22,7 @@ from jitlint.analysis.values import (
     SHAPE,
     STATIC,
     TENSOR,
+    TRUE,
     UNKNOWN,
     Batch,
     BoundMethod,
@@ -63,6 +64,7 @@ from jitlint.analysis.values import (
     join,
     join_all,
     some_value_of,
+    truth_of,
 )
 from jitlint.project.modules import FunctionInfo
 from jitlint.region import RegionKind
@@ -799,6 +801,9 @@ def _tensor_method(
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
+    match node:
+        case cst.Call(func=cst.Attribute(value=changed)) if name == "requires_grad_":
+            frame.set_grad(changed, receiver, arguments.get(0, "requires_grad") or TRUE)
     _observe_numbers(frame, f"Tensor.{name}", given, node)
     _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
@@ -868,6 +873,8 @@ def _result_of_method(
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
+    if isinstance(result, Tensor) and name == "requires_grad_":
+        return replace(result, grad=truth_of(arguments.get(0, "requires_grad") or TRUE))
     if isinstance(result, Tensor) and name in TRAITS:
         return replace(result, **TRAITS[name])
     return result
@@ -879,7 +886,6 @@ TRAITS: dict[str, dict[str, Any]] = {
     "cuda": {"device": "cuda"},
     "detach": {"grad": False},
     "detach_": {"grad": False},
-    "requires_grad_": {"grad": None},
 }
 """Methods that set a trait of their tensor."""
 

@@ -589,10 +589,13 @@ class Machine:
     def decorate(
         self, frame: Frame, decorator: Value, value: Value, node: cst.BaseExpression
     ) -> Value:
-        """What a decorator makes of a function: a kernel; all others are transparent."""
+        """What a decorator makes of a function: a kernel, or what is made of one.
+
+        All others are transparent.
+        """
         callee = decorator.function if isinstance(decorator, Partial) else decorator
         name = callee.name if isinstance(callee, External) else ""
-        if name in tables_of_makers.KERNELS:
+        if name in tables_of_makers.KERNELS or isinstance(value, Kernel):
             return apply(frame, decorator, Arguments([value]), node)
         is_maker = name in tables_of_makers.makers() or isinstance(decorator, Function | Partial)
         if is_maker and frame.region is None:

@@ -36,6 +36,7 @@ from jitlint.analysis.values import (
     Instance,
     Sequence,
     StaticShape,
+    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -117,6 +118,8 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
     if is_tensor(receiver):
         row = frame.machine.torch.store(target.attr.value)
         frame.observe_operation(target, row, Use.STORE, (receiver, value))
+    if isinstance(receiver, Tensor) and target.attr.value == "requires_grad":
+        frame.set_grad(target.value, receiver, value)
     if isinstance(receiver, Function):
         row = frame.machine.torch.construct("store_on_function")
         frame.observe_operation(target, row, Use.STORE, (value,))

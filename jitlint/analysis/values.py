@@ -488,6 +488,11 @@ def is_constant(value: Value) -> TypeGuard[Static]:
     return isinstance(value, Static) and value.const is not MISSING
 
 
+def truth_of(value: Value) -> bool | None:
+    """The truth of a constant; None where the value is not known."""
+    return is_true(value) if is_constant(value) else None
+
+
 def is_true(value: Value | None) -> bool:
     """Whether an argument is given as the constant True."""
     return isinstance(value, Static) and value.const is True
