@@ -295,8 +295,20 @@ def _call_instance(
     for base in machine.external_bases(instance.cls):
         operator = machine.table_of(base).module(base)
         if operator is not None:
-            return operator_result(operator, base, arguments)
+            return _of_layer(frame, operator, operator_result(operator, base, arguments))
     return unknown_callee(arguments)
+
+
+def _of_layer(frame: Frame, operator: Operator, result: Value) -> Value:
+    """The result of a layer with parameters requires a gradient where one is recorded."""
+    if not operator.grad or frame.machine.no_gradients:
+        return result
+    match result:
+        case Tensor():
+            return replace(result, grad=True)
+        case Tuple(items):
+            return Tuple(tuple(_of_layer(frame, operator, item) for item in items))
+    return result
 
 
 def _watch(
@@ -338,6 +350,7 @@ def _result_of_module(
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
         result = operator_result(operator, instance.name, arguments)
+        result = _of_layer(frame, operator, result)
         return shapes_of_operators.behind_layer(operator, result, arguments)
     return unknown_callee(arguments)
 
@@ -881,11 +894,13 @@ def _result_of_method(
 
 
 NUMPY_ARRAY = Tensor(framework=Framework.NUMPY)
+SPARSE_LAYOUTS = ("", "_coo", "_csr", "_csc", "_bsr", "_bsc")
 TRAITS: dict[str, dict[str, Any]] = {
     "cpu": {"device": "cpu"},
     "cuda": {"device": "cuda"},
     "detach": {"grad": False},
     "detach_": {"grad": False},
+    **{f"to_sparse{layout}": {"sparse": True} for layout in SPARSE_LAYOUTS},
 }
 """Methods that set a trait of their tensor."""
 

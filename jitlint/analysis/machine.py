@@ -155,6 +155,8 @@ class Machine:
         self._kernels: dict[FunctionInfo, Value] = {}
         self._wrappers: dict[FunctionInfo, Function | BoundMethod | None] = {}
         self._bare_results: dict[FunctionInfo, Value] = {}
+        self.no_gradients = 0
+        """How many contexts are entered under which torch records no gradient."""
 
     @functools.cached_property
     def tracing(self) -> Table:
@@ -806,7 +808,10 @@ class Machine:
             frame.observe_function(info)
         if frame.tracer:
             freezing.in_mode_of_decorators(frame, info)
+        is_off = bool(self.decorator_names(info) & tables_of_makers.NO_GRADIENTS)
+        self.no_gradients += is_off
         falls = execute_block(frame, info.node.body)
+        self.no_gradients -= is_off
         if frame.yielded:
             return Sequence(join_all(frame.yielded))
         results = frame.returned + ([NONE] if falls else [])

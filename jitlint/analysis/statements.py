@@ -20,6 +20,7 @@ from jitlint.analysis.expressions import (
     observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
+from jitlint.analysis.makers import NO_GRADIENTS
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary
 from jitlint.analysis.process import is_setting
@@ -432,10 +433,18 @@ def _with(frame: Frame, node: cst.With) -> bool:
         if item.asname is not None:
             bind(frame, item.asname.name, entered)
         contexts.append(context)
+    off = sum(_switches_gradients_off(frame, item.item) for item in node.items)
+    frame.machine.no_gradients += off
     falls = execute_block(frame, node.body)
+    frame.machine.no_gradients -= off
     for context in reversed(contexts):
         frame.machine.left(frame, context)
     return falls
+
+
+def _switches_gradients_off(frame: Frame, node: cst.BaseExpression) -> bool:
+    made_by = evaluate(frame, node.func) if isinstance(node, cst.Call) else UNKNOWN
+    return isinstance(made_by, External) and made_by.name in NO_GRADIENTS
 
 
 def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> None:

@@ -23,6 +23,7 @@ CAUGHT = " (if nothing relies on the error that may be caught here now)"
 ON_TAPE = "a GradientTape records here, and its gradient would silently end in the kernel"
 WRITES = "the kernel may write into the argument, and the write into a copy would be lost"
 NO_ARRAY = "NumPy has no array of this dtype"
+SPARSE = "a sparse tensor has no array: make it dense first (`.to_dense()`)"
 NO_FORM = {
     Trouble.LAYER: "a kernel takes arrays and numbers: pass what it needs of the module",
     Trouble.CONSTANT: "a kernel takes arrays and numbers: pass what it needs of this constant",
@@ -81,6 +82,8 @@ class Bridges:
             raise Withheld(NEEDS_GRADIENT)
         if tensor.dtype in UNCONVERTIBLE:
             raise Withheld(NO_ARRAY)
+        if tensor.sparse:
+            raise Withheld(SPARSE)
         if tensor.rank == 0 and not self._is_indexed(parameter):
             # unlike `.numpy()`, `.item()` does not raise where a gradient is lost
             self.is_safe = self.is_safe and (is_off or tensor.grad is False)

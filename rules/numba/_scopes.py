@@ -4,18 +4,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from jitlint.analysis.makers import NO_GRADIENTS
 from jitlint.analysis.observations import Call
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Static
 from jitlint.rule import Context
 
-OFF = frozenset(
-    {
-        *("torch.no_grad", "torch.inference_mode"),
-        *("torch.autograd.no_grad", "torch.autograd.inference_mode"),
-        *("torch.autograd.grad_mode.no_grad", "torch.autograd.grad_mode.inference_mode"),
-    }
-)
 ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"}) | {
     "torch.autograd.grad_mode.enable_grad"
 }
@@ -72,7 +66,7 @@ def _contexts(call: Call, ctx: Context) -> Iterator[cst.BaseExpression]:
 def _switched(node: cst.BaseExpression, call: Call) -> bool | None:
     """Whether gradients are on in a context, in doubt yes; None if it does not set that."""
     name = _name(node, call)
-    if name in OFF or name in ON:
+    if name in NO_GRADIENTS or name in ON:
         return name in ON
     if name not in SWITCHES or not isinstance(node, cst.Call) or not node.args:
         return None

@@ -81,6 +81,16 @@ ARGUMENTS = {
         "@torch.no_grad()\ndef f(layer: torch.nn.Linear):\n    total(layer.weight)",
         "total(layer.weight.cpu().numpy())",
     ),
+    "of a layer, made without gradients": (
+        "def f(net: torch.nn.Linear, x):\n    with torch.no_grad():\n        y = net(x)\n"
+        "    total(y)",
+        "total(y.cpu().numpy())",
+    ),
+    "of a layer, in a function without gradients": (
+        "@torch.no_grad()\ndef g(net: torch.nn.Linear, x):\n    return net(x)\n"
+        "def f(net: torch.nn.Linear, x):\n    total(g(net, x))",
+        "total(g(net, x).cpu().numpy())",
+    ),
     "a batch of a loader": (
         "from torch.utils.data import DataLoader, TensorDataset\n"
         "def f(x: torch.Tensor, y: torch.Tensor):\n"
@@ -111,6 +121,8 @@ WITHHELD = {
         "def f(x: torch.Tensor):\n    with torch.no_grad(), torch.enable_grad():\n"
         "        total(x * torch.nn.Parameter(torch.ones(3)))"
     ),
+    "which ends in a kernel": "def f(net: torch.nn.Linear, x):\n    y = net(x)\n    total(y[0])",
+    "a sparse tensor has no array": "def f(x: torch.Tensor):\n    total(x.to_sparse_csr())",
     "the write into a copy would be lost": "def f(x: torch.Tensor):\n    clip(x.half(), 1.0)",
     "is not written in the call": "def f(x: torch.Tensor):\n    list(map(total, [x, x]))",
     "may be None": "def f(x: torch.Tensor | None = None):\n    total(x)",
