@@ -22,6 +22,7 @@ from jitlint.analysis.values import (
     SHAPE,
     STATIC,
     TENSOR,
+    TRUE,
     UNKNOWN,
     Batch,
     BoundMethod,
@@ -63,6 +64,7 @@ from jitlint.analysis.values import (
     join,
     join_all,
     some_value_of,
+    truth_of,
 )
 from jitlint.project.modules import FunctionInfo
 from jitlint.region import RegionKind
@@ -293,8 +295,20 @@ def _call_instance(
     for base in machine.external_bases(instance.cls):
         operator = machine.table_of(base).module(base)
         if operator is not None:
-            return operator_result(operator, base, arguments)
+            return _of_layer(frame, operator, operator_result(operator, base, arguments))
     return unknown_callee(arguments)
+
+
+def _of_layer(frame: Frame, operator: Operator, result: Value) -> Value:
+    """The result of a layer with parameters requires a gradient where one is recorded."""
+    if not operator.grad or frame.machine.no_gradients:
+        return result
+    match result:
+        case Tensor():
+            return replace(result, grad=True)
+        case Tuple(items):
+            return Tuple(tuple(_of_layer(frame, operator, item) for item in items))
+    return result
 
 
 def _watch(
@@ -336,6 +350,7 @@ def _result_of_module(
     if operator is not None:
         shapes_of_operators.check(frame, operator, arguments, node)
         result = operator_result(operator, instance.name, arguments)
+        result = _of_layer(frame, operator, result)
         return shapes_of_operators.behind_layer(operator, result, arguments)
     return unknown_callee(arguments)
 
@@ -799,6 +814,9 @@ def _tensor_method(
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
         frame.observe_operation(node, row, Use.CALL, (receiver,))
+    match node:
+        case cst.Call(func=cst.Attribute(value=changed)) if name == "requires_grad_":
+            frame.set_grad(changed, receiver, arguments.get(0, "requires_grad") or TRUE)
     _observe_numbers(frame, f"Tensor.{name}", given, node)
     _observe_opaque(frame, arguments, node)
     result = _result_of_method(frame, receiver, name, arguments, operator)
@@ -868,18 +886,21 @@ def _result_of_method(
     result = operator_result(operator, f"torch.Tensor.{name}", arguments.after(receiver))
     if receiver.framework is not Framework.TORCH:
         return _of_framework(result, receiver.framework)
+    if isinstance(result, Tensor) and name == "requires_grad_":
+        return replace(result, grad=truth_of(arguments.get(0, "requires_grad") or TRUE))
     if isinstance(result, Tensor) and name in TRAITS:
         return replace(result, **TRAITS[name])
     return result
 
 
 NUMPY_ARRAY = Tensor(framework=Framework.NUMPY)
+SPARSE_LAYOUTS = ("", "_coo", "_csr", "_csc", "_bsr", "_bsc")
 TRAITS: dict[str, dict[str, Any]] = {
     "cpu": {"device": "cpu"},
     "cuda": {"device": "cuda"},
     "detach": {"grad": False},
     "detach_": {"grad": False},
-    "requires_grad_": {"grad": None},
+    **{f"to_sparse{layout}": {"sparse": True} for layout in SPARSE_LAYOUTS},
 }
 """Methods that set a trait of their tensor."""
 

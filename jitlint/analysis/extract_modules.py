@@ -96,6 +96,25 @@ def module_breaks(known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]
     return found
 
 
+def with_gradients(known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The section `modules` with the layers whose result requires a gradient of its own."""
+    from torch.testing._internal.common_modules import module_db
+
+    found = {name: dict(entry) for name, entry in known.items()}
+    for info in module_db:
+        entry = found.get(f"torch.nn.{info.module_cls.__name__}")
+        results = [result for _, result in _results(info)]
+        if entry is not None and results and all(map(_requires_gradient, results)):
+            entry["grad"] = True
+    return found
+
+
+def _requires_gradient(result: Any) -> bool:
+    if isinstance(result, tuple):
+        return all(map(_requires_gradient, result))
+    return bool(getattr(result, "requires_grad", False))
+
+
 def _break_of(info: Any) -> str | None:
     import torch
 

@@ -43,7 +43,7 @@ from jitlint.analysis.extract_kinds import (
     kind_of,
     kind_of_annotation,
 )
-from jitlint.analysis.extract_modules import module_breaks, modules
+from jitlint.analysis.extract_modules import module_breaks, modules, with_gradients
 from jitlint.analysis.extract_numbers import numbers
 from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
@@ -73,6 +73,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "exports": with_exports,
     "refusals": with_refusals,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
+    "gradients": lambda table: {"modules": with_gradients(table["modules"])},
     "creations": lambda table: {"functions": with_creations(table["functions"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},

@@ -35,6 +35,7 @@ from jitlint.analysis.values import (
     Value,
     is_constant,
     join,
+    truth_of,
 )
 from jitlint.project.modules import FunctionInfo, Module
 from jitlint.region import GRAPHS, Region, RegionKind
@@ -264,6 +265,11 @@ class Frame:
                 del self.variables[known]
         self.note(path)
         self.variables[path] = value
+
+    def set_grad(self, changed: cst.BaseExpression, tensor: Tensor, wanted: Value) -> None:
+        """`x.requires_grad_()` and `x.requires_grad = True` change `x` itself."""
+        if isinstance(changed, cst.Name) and self.variables.get(changed.value) == tensor:
+            self.assign(changed.value, replace(tensor, grad=truth_of(wanted)))
 
     def note(self, path: str) -> None:
         """Remember of whose attributes something may be known."""

@@ -155,6 +155,8 @@ class Machine:
         self._kernels: dict[FunctionInfo, Value] = {}
         self._wrappers: dict[FunctionInfo, Function | BoundMethod | None] = {}
         self._bare_results: dict[FunctionInfo, Value] = {}
+        self.no_gradients = 0
+        """How many contexts are entered under which torch records no gradient."""
 
     @functools.cached_property
     def tracing(self) -> Table:
@@ -589,10 +591,13 @@ class Machine:
     def decorate(
         self, frame: Frame, decorator: Value, value: Value, node: cst.BaseExpression
     ) -> Value:
-        """What a decorator makes of a function: a kernel; all others are transparent."""
+        """What a decorator makes of a function: a kernel, or what is made of one.
+
+        All others are transparent.
+        """
         callee = decorator.function if isinstance(decorator, Partial) else decorator
         name = callee.name if isinstance(callee, External) else ""
-        if name in tables_of_makers.KERNELS:
+        if name in tables_of_makers.KERNELS or isinstance(value, Kernel):
             return apply(frame, decorator, Arguments([value]), node)
         is_maker = name in tables_of_makers.makers() or isinstance(decorator, Function | Partial)
         if is_maker and frame.region is None:
@@ -804,7 +809,10 @@ class Machine:
             frame.observe_function(info)
         if frame.tracer:
             freezing.in_mode_of_decorators(frame, info)
+        is_off = bool(self.decorator_names(info) & tables_of_makers.NO_GRADIENTS)
+        self.no_gradients += is_off
         falls = execute_block(frame, info.node.body)
+        self.no_gradients -= is_off
         if frame.yielded:
             return Sequence(join_all(frame.yielded))
         results = frame.returned + ([NONE] if falls else [])

@@ -94,6 +94,15 @@ CUT_OFFS = frozenset(
 UNSCRIPTED = frozenset({"torch.jit.ignore", "torch.jit.unused"})
 """Decorators whose function TorchScript calls by its signature and leaves to Python."""
 
+NO_GRADIENTS = frozenset(
+    {
+        *("torch.no_grad", "torch.inference_mode"),
+        *("torch.autograd.no_grad", "torch.autograd.inference_mode"),
+        *("torch.autograd.grad_mode.no_grad", "torch.autograd.grad_mode.inference_mode"),
+    }
+)
+"""Context managers and decorators under which torch records no gradient."""
+
 KERAS_COMPILE = "keras.Model.compile"
 
 EXPORTED = "torch.jit.export"

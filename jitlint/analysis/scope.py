@@ -104,6 +104,11 @@ def names_written(*nodes: cst.CSTNode) -> frozenset[str]:
     return frozenset[str]().union(*map(_written_in, nodes))
 
 
+def is_bound_once(name: str, node: cst.CSTNode) -> bool:
+    """Whether there is one place in `node` that binds a name."""
+    return [*_written(node)].count(name) == 1
+
+
 @lru_cache(maxsize=4096)
 def _written_in(node: cst.CSTNode) -> frozenset[str]:
     """Asked of the same statements for each name of a fix."""

@@ -20,6 +20,7 @@ from jitlint.analysis.expressions import (
     observe_scalar_indices,
 )
 from jitlint.analysis.frame import Frame, Loop, Variables, join_variables
+from jitlint.analysis.makers import NO_GRADIENTS
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary
 from jitlint.analysis.process import is_setting
@@ -36,6 +37,7 @@ from jitlint.analysis.values import (
     Instance,
     Sequence,
     StaticShape,
+    Tensor,
     Tuple,
     Unknown,
     Value,
@@ -117,6 +119,8 @@ def _bind_attribute(frame: Frame, target: cst.Attribute, value: Value) -> None:
     if is_tensor(receiver):
         row = frame.machine.torch.store(target.attr.value)
         frame.observe_operation(target, row, Use.STORE, (receiver, value))
+    if isinstance(receiver, Tensor) and target.attr.value == "requires_grad":
+        frame.set_grad(target.value, receiver, value)
     if isinstance(receiver, Function):
         row = frame.machine.torch.construct("store_on_function")
         frame.observe_operation(target, row, Use.STORE, (value,))
@@ -433,10 +437,18 @@ def _with(frame: Frame, node: cst.With) -> bool:
         if item.asname is not None:
             bind(frame, item.asname.name, entered)
         contexts.append(context)
+    off = sum(_switches_gradients_off(frame, item.item) for item in node.items)
+    frame.machine.no_gradients += off
     falls = execute_block(frame, node.body)
+    frame.machine.no_gradients -= off
     for context in reversed(contexts):
         frame.machine.left(frame, context)
     return falls
+
+
+def _switches_gradients_off(frame: Frame, node: cst.BaseExpression) -> bool:
+    made_by = evaluate(frame, node.func) if isinstance(node, cst.Call) else UNKNOWN
+    return isinstance(made_by, External) and made_by.name in NO_GRADIENTS
 
 
 def _observe_context(frame: Frame, node: cst.BaseExpression, context: Value) -> None:

@@ -70,7 +70,8 @@ class Operator:
     compiler does not know. `effect` is what it does to the world outside of the program:
     "output", "random" (a generator moves on) or "system". `exported`: torch.export takes it,
     and `refused`: it does not, though there is no break, or it is `captured`. `computes`: it
-    gives tensors for tensors, and reads none. `instance` is the
+    gives tensors for tensors, and reads none. `grad`: its result requires a
+    gradient though no argument does. `instance` is the
     class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
     symbol does not. `unless` are the places that have to be filled to avoid the break.
@@ -121,6 +122,7 @@ class Operator:
     exported: bool = False
     refused: bool = False
     computes: bool = False
+    grad: bool = False
     instance: str | None = None
     given: bool = False
     unless: tuple[str, ...] = ()

@@ -183,7 +183,7 @@ class Tensor(Value):
     something else. `assumed`: convention says so (an unknown function that is given a tensor
     returns one), which is no evidence of the framework. `grad`: whether autograd follows it;
     `device`: "cpu" or "cuda", when known. `shape` is what is known of the static shape.
-    `origin`: how the region came by it.
+    `origin`: how the region came by it. `sparse`: it was made so at once before.
     """
 
     is_bool: bool | None = None
@@ -196,6 +196,7 @@ class Tensor(Value):
     device: str | None = None
     shape: Shape | None = None
     origin: Origin = Origin.COMPUTED
+    sparse: bool = False
 
     @property
     def derived(self) -> Origin:
@@ -490,6 +491,11 @@ def is_constant(value: Value) -> TypeGuard[Static]:
     return isinstance(value, Static) and value.const is not MISSING
 
 
+def truth_of(value: Value) -> bool | None:
+    """The truth of a constant; None where the value is not known."""
+    return is_true(value) if is_constant(value) else None
+
+
 def is_true(value: Value | None) -> bool:
     """Whether an argument is given as the constant True."""
     return isinstance(value, Static) and value.const is True
@@ -526,6 +532,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
             device=a.device if a.device == b.device else None,
             shape=join_shapes(a.shape, b.shape),
             origin=a.origin if a.origin is b.origin else Origin.COMPUTED,
+            sparse=a.sparse or b.sparse,
         )
     for left, right in ((a, b), (b, a)):
         if isinstance(left, Tensor) and isinstance(right, Static | Unknown):

@@ -378,7 +378,7 @@ class EntryRun:
     def _not_one_graph(self, mode: Mode, message: str) -> None:
         if self.findings.after.breaks:
             title = message.partition(" Explanation:")[0]
-            self.findings.note(f"{mode.label}: other breaks are left ({title})")
+            self.findings.note(f"{mode.label}: not one graph, breaks are left ({title})")
         else:
             self.findings.refute(
                 f"{self.entry.name} ({mode.label}): does not compile as one graph, "

@@ -23,6 +23,17 @@ from jitlint.analysis.values import (
 from ._kernels import parameters_of
 
 HALF = frozenset({"float16", "bfloat16"})
+CONSTANTS = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("bool", "uint8", "int8", "short", "int16", "int", "int32", "long", "int64"),
+        *("half", "float16", "bfloat16", "float", "float32", "double", "float64"),
+        *("chalf", "complex32", "cfloat", "complex64", "cdouble", "complex128"),
+        *("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"),
+        *("contiguous_format", "channels_last", "channels_last_3d", "preserve_format"),
+    )
+)
+"""What Numba has no type for; torch.pi, inf, nan and e are numbers, as are others (measured)."""
 
 
 class Trouble(enum.Enum):
@@ -82,7 +93,7 @@ def trouble(value: Value) -> Trouble | None:
             return Trouble.CONTAINER if any(map(_is_foreign, found)) else None
         case ExternalInstance(name) if name.startswith("torch."):
             return Trouble.LAYER
-        case External(name) if name.startswith("torch."):
+        case External(name) if name in CONSTANTS:
             return Trouble.CONSTANT
     return None
 

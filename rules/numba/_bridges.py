@@ -11,7 +11,7 @@ from jitlint.rule import Context
 
 from ._arguments import HALF, Argument, Trouble, trouble
 from ._kernels import UFUNCS, body_of, may_write, parameters_of
-from ._scopes import gradients_are_off, tape_records
+from ._scopes import gradients_are_off, may_be_caught, tape_records
 
 HIDDEN = "the argument is not written in the call itself"
 MAY_BE_NONE = "the argument may be None, which needs a branch before the call"
@@ -19,9 +19,11 @@ NEEDS_GRADIENT = (
     "the tensor requires a gradient, which ends in a kernel: detach it, or call under "
     "torch.no_grad(), if none is needed; else make an operator with a formula of it"
 )
+CAUGHT = " (if nothing relies on the error that may be caught here now)"
 ON_TAPE = "a GradientTape records here, and its gradient would silently end in the kernel"
 WRITES = "the kernel may write into the argument, and the write into a copy would be lost"
 NO_ARRAY = "NumPy has no array of this dtype"
+SPARSE = "a sparse tensor has no array: make it dense first (`.to_dense()`)"
 NO_FORM = {
     Trouble.LAYER: "a kernel takes arrays and numbers: pass what it needs of the module",
     Trouble.CONSTANT: "a kernel takes arrays and numbers: pass what it needs of this constant",
@@ -51,10 +53,11 @@ class Bridges:
             node = argument.node.value
             replacements[node] = self.bridged(node, argument.value, argument.parameter)
         # without signatures a ufunc takes tensors as soon as it has a loop for their dtype
-        is_safe = self.is_safe and self.kernel.maker not in UFUNCS
+        is_caught = may_be_caught(self.call, self.ctx)
+        is_safe = self.is_safe and self.kernel.maker not in UFUNCS and not is_caught
         safety = Safety.SAFE if is_safe else Safety.UNSAFE
         shown = ", ".join(f"`{self._code(new)}`" for new in replacements.values())
-        return Fix(safety, f"Pass {shown}", replacements)
+        return Fix(safety, f"Pass {shown}{CAUGHT if is_caught else ''}", replacements)
 
     def bridged(self, node: cst.BaseExpression, value: Value, parameter: str) -> cst.BaseExpression:
         if isinstance(value, Optional):
@@ -79,6 +82,8 @@ class Bridges:
             raise Withheld(NEEDS_GRADIENT)
         if tensor.dtype in UNCONVERTIBLE:
             raise Withheld(NO_ARRAY)
+        if tensor.sparse:
+            raise Withheld(SPARSE)
         if tensor.rank == 0 and not self._is_indexed(parameter):
             # unlike `.numpy()`, `.item()` does not raise where a gradient is lost
             self.is_safe = self.is_safe and (is_off or tensor.grad is False)

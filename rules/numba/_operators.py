@@ -121,7 +121,7 @@ def disabled_fix(call: Call, kernel: Kernel, ctx: Context) -> Fix:
         f"    return {place.name}(*args, **kwargs)\n"
     )
     edits: dict[cst.CSTNode, Replacement] = {call.node.func: cst.Name(name)}
-    title = f"Call it as `{name}`, outside of the graph"
+    title = f"Call it as `{name}`, outside of the graph: its one break stays"
     return _fix(place, name, definition, edits, title)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from jitlint.analysis.scope import is_bound_once, names_written
 from jitlint.analysis.values import Kernel
 from jitlint.project.modules import FunctionInfo
 
@@ -46,6 +47,8 @@ def result_of(kernel: Kernel) -> Result | None:
         return Result(parameters[0], Width.UNCLEAR)
     if kernel.maker in UFUNCS:
         return None
+    # once it is bound again, the name of a parameter says nothing of the argument
+    parameters = [each for each in parameters if each not in names_written(info.node.body)]
     found = {_returned(value, info, parameters) for value in _returns(info)}
     return found.pop() if len(found) == 1 else None
 
@@ -76,7 +79,7 @@ def _returned(
 ) -> Result | None:
     if isinstance(value, cst.Name):
         assigned = list(_assigned(value.value, info))
-        if value.value in parameters or len(assigned) != 1:
+        if len(assigned) != 1 or not is_bound_once(value.value, info.node.body):
             return None
         value = assigned[0]
     return _like(value, parameters) or _elementwise(value, parameters)

@@ -4,25 +4,40 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from jitlint.analysis.makers import NO_GRADIENTS
 from jitlint.analysis.observations import Call
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Static
 from jitlint.rule import Context
 
-OFF = frozenset(
-    {
-        *("torch.no_grad", "torch.inference_mode"),
-        *("torch.autograd.no_grad", "torch.autograd.inference_mode"),
-        *("torch.autograd.grad_mode.no_grad", "torch.autograd.grad_mode.inference_mode"),
-    }
-)
+ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"}) | {
+    "torch.autograd.grad_mode.enable_grad"
+}
 SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 TAPES = frozenset({"tensorflow.GradientTape"})
+PROPAGATES = ("torch.", "tensorflow.", "builtins.")
+"""Of these no context manager swallows an exception; any other one may."""
 
 
 def gradients_are_off(call: Call, ctx: Context) -> bool:
     """Whether the call stands where torch records nothing, in its own function."""
-    return any(_switches_off(node, call) for node in _contexts(call, ctx))
+    switched = (_switched(node, call) for node in _contexts(call, ctx))
+    return next((mode for mode in switched if mode is not None), None) is False
+
+
+def may_be_caught(call: Call, ctx: Context) -> bool:
+    """Whether code around a call, in its own function, may go on after it has raised."""
+    parents = parents_of(ctx.module)
+    node: cst.CSTNode = call.node
+    while node in parents and not isinstance(node, cst.FunctionDef):
+        node, inner = parents[node], node
+        if isinstance(node, cst.Try | cst.TryStar) and node.handlers and inner is node.body:
+            return True
+        if isinstance(node, cst.With):
+            names = (_name(item.item, call) for item in node.items)
+            if not all(name.startswith(PROPAGATES) for name in names):
+                return True
+    return False
 
 
 def tape_records(call: Call, ctx: Context) -> bool:
@@ -36,25 +51,26 @@ def file_has_tape(call: Call, ctx: Context) -> bool:
 
 
 def _contexts(call: Call, ctx: Context) -> Iterator[cst.BaseExpression]:
-    """The items of the `with` around a call, and the decorators of its function."""
+    """The items of the `with` around a call, and the decorators of its function: inner first."""
     parents = parents_of(ctx.module)
     node: cst.CSTNode = call.node
     while node in parents:
         node = parents[node]
         if isinstance(node, cst.With):
-            yield from (item.item for item in node.items)
+            yield from (item.item for item in reversed(node.items))
         if isinstance(node, cst.FunctionDef):
             yield from (each.decorator for each in node.decorators)
             return
 
 
-def _switches_off(node: cst.BaseExpression, call: Call) -> bool:
+def _switched(node: cst.BaseExpression, call: Call) -> bool | None:
+    """Whether gradients are on in a context, in doubt yes; None if it does not set that."""
     name = _name(node, call)
-    if name in OFF:
-        return True
+    if name in NO_GRADIENTS or name in ON:
+        return name in ON
     if name not in SWITCHES or not isinstance(node, cst.Call) or not node.args:
-        return False
-    return call.value_of(node.args[0].value) == Static(False)
+        return None
+    return call.value_of(node.args[0].value) != Static(False)
 
 
 def _name(node: cst.BaseExpression, call: Call) -> str:

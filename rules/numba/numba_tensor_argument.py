@@ -48,7 +48,8 @@ class NumbaTensorArgument(Rule):
     Safe: the call raises on every input now. `.detach()` is never written: `.numpy()` raises
     where a gradient would be lost, and works under `torch.no_grad()`. `.cpu()` is left out
     where the tensor is known to lie there, or the kernel writes into it. Unsafe is
-    `.item()` of a tensor of which it is not known that it needs no gradient. Withheld where
+    `.item()` of a tensor of which it is not known that it needs no gradient, and any fix
+    inside a `try` with handlers or a `with` that may swallow the error. Withheld where
     the tensor requires a gradient, where a GradientTape records, where the kernel writes into
     what would be a copy, and where the argument may be None.
 

@@ -4,10 +4,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from jitlint_rules.numba._arguments import CONSTANTS
 
 from jitlint import engine, fixing
 from jitlint.config import Settings
-from jitlint.finding import Diagnostic, Severity
+from jitlint.finding import Diagnostic, Safety, Severity
 from jitlint.rule import load_rules
 from jitlint.source import read
 
@@ -80,6 +81,16 @@ ARGUMENTS = {
         "@torch.no_grad()\ndef f(layer: torch.nn.Linear):\n    total(layer.weight)",
         "total(layer.weight.cpu().numpy())",
     ),
+    "of a layer, made without gradients": (
+        "def f(net: torch.nn.Linear, x):\n    with torch.no_grad():\n        y = net(x)\n"
+        "    total(y)",
+        "total(y.cpu().numpy())",
+    ),
+    "of a layer, in a function without gradients": (
+        "@torch.no_grad()\ndef g(net: torch.nn.Linear, x):\n    return net(x)\n"
+        "def f(net: torch.nn.Linear, x):\n    total(g(net, x))",
+        "total(g(net, x).cpu().numpy())",
+    ),
     "a batch of a loader": (
         "from torch.utils.data import DataLoader, TensorDataset\n"
         "def f(x: torch.Tensor, y: torch.Tensor):\n"
@@ -104,6 +115,14 @@ def test_the_bridge_fits_the_tensor(path, body, call):
 
 WITHHELD = {
     "requires a gradient": "def f(layer: torch.nn.Linear):\n    total(layer.weight)",
+    "the tensor requires": "def f(x: torch.Tensor):\n    x.requires_grad_()\n    total(x)",
+    "detach it": "def f(x: torch.Tensor):\n    x.requires_grad = True\n    total(x * 2)",
+    "or call under torch.no_grad()": (
+        "def f(x: torch.Tensor):\n    with torch.no_grad(), torch.enable_grad():\n"
+        "        total(x * torch.nn.Parameter(torch.ones(3)))"
+    ),
+    "which ends in a kernel": "def f(net: torch.nn.Linear, x):\n    y = net(x)\n    total(y[0])",
+    "a sparse tensor has no array": "def f(x: torch.Tensor):\n    total(x.to_sparse_csr())",
     "the write into a copy would be lost": "def f(x: torch.Tensor):\n    clip(x.half(), 1.0)",
     "is not written in the call": "def f(x: torch.Tensor):\n    list(map(total, [x, x]))",
     "may be None": "def f(x: torch.Tensor | None = None):\n    total(x)",
@@ -119,6 +138,45 @@ def test_a_fix_is_withheld_and_says_why(path, reason):
     (only,) = found(path, WITHHELD[reason], "numba-tensor-argument")
     assert only.fix_safety is None
     assert reason in (only.no_fix_reason or "")
+
+
+@pytest.mark.parametrize(
+    ("around", "safety"),
+    {
+        "try:\n        {}\n    except Exception:\n        pass": Safety.UNSAFE,
+        "with contextlib.suppress(Exception):\n        {}": Safety.UNSAFE,
+        "try:\n        {}\n    finally:\n        pass": Safety.SAFE,
+        "try:\n        pass\n    except ValueError:\n        {}": Safety.SAFE,
+        "with torch.no_grad():\n        {}": Safety.SAFE,
+    }.items(),
+)
+def test_a_fix_is_unsafe_where_the_error_may_be_caught(path, around, safety):
+    body = "import contextlib\ndef f(x: torch.Tensor):\n    " + around.format("total(x)")
+    (only,) = found(path, body, "numba-tensor-argument")
+    assert only.fix_safety is safety
+
+
+@pytest.mark.parametrize("name", sorted(CONSTANTS))
+def test_numba_has_no_type_for_the_constants(name):
+    value = getattr(pytest.importorskip("torch"), name.removeprefix("torch."))
+    with pytest.raises(ValueError, match="Cannot determine Numba type"):
+        pytest.importorskip("numba").typeof(value)
+
+
+REBOUND = {
+    "a parameter": "x = x[1:]\n    return x * 2",
+    "a parameter by a loop": "for x in [x[1:]]:\n        pass\n    return x * 2",
+    "a parameter in a tuple": "x, n = x[1:], 1\n    return x * 2",
+    "a parameter by a walrus": "if (x := x[1:]).size:\n        pass\n    return x * 2",
+    "the result": "out = np.zeros_like(x)\n    for out in [x[1:]]:\n        pass\n    return out",
+}
+
+
+@pytest.mark.parametrize("body", REBOUND.values(), ids=REBOUND)
+def test_no_operator_is_written_for_what_is_bound_again(path, body):
+    calling = "@torch.compile\ndef f(x):\n    return torch.from_numpy(kernel(x.numpy()))\n"
+    text = f"@njit\ndef kernel(x):\n    {body}\n\n{calling}"
+    assert "custom_op" not in rewritten(path, text, "numba-in-graph")
 
 
 def test_a_ufunc_with_signatures_gets_a_note(path):
