@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.datasets import BATCH, LOADER
+from jitlint.analysis.batches import BATCH, LOADER
 from jitlint.analysis.observations import (
     Call,
     CompiledFunction,
