@@ -6,7 +6,7 @@ from math import prod
 import libcst as cst
 
 from jitlint.analysis import shapes
-from jitlint.analysis.observations import Call, GraphCall, LostShape, SizeUse
+from jitlint.analysis.observations import Call, GraphCall, LostShape, Observation, SizeUse
 from jitlint.analysis.scope import binder_of, definition_of, statement_of
 from jitlint.analysis.tree import ancestors_of
 from jitlint.analysis.values import External, Size, StaticShape, Tensor
@@ -180,10 +180,33 @@ def _fix(use: SizeUse, title: str, replacements: dict[cst.CSTNode, Replacement])
 
 
 def _is_caught(seen: SizeUse | LostShape) -> bool:
-    """Whether the error that the use is has a handler, which gives a result in its place."""
-    needs = [seen.node, *(seen.needed_by if isinstance(seen, LostShape) else ())]
-    around = (tried for need in needs for tried in ancestors_of(need, seen.module.tree))
-    return any(isinstance(each, cst.Try | cst.TryStar) and each.handlers for each in around)
+    """Whether the error that the use is has a handler, around it or around a call of the
+    function, which gives a result in its place."""
+    needs = seen.needed_by if isinstance(seen, LostShape) else ()
+    calls = [
+        (call, call.node)
+        for call in seen.moments[0].frame.machine.log
+        if isinstance(call, GraphCall) and call.target is seen.function
+    ]
+    places: list[tuple[Observation, cst.CSTNode]] = [
+        *((seen, node) for node in (seen.node, *needs)),
+        *calls,
+    ]
+    return any(
+        _catches(around, place)
+        for place, node in places
+        for around in ancestors_of(node, place.module.tree)
+    )
+
+
+def _catches(around: cst.CSTNode, place: Observation) -> bool:
+    match around:
+        case cst.Try() | cst.TryStar():
+            return bool(around.handlers)
+        case cst.With(items=items):
+            managers = [item.item.func for item in items if isinstance(item.item, cst.Call)]
+            return any(place.value_of(each) == External("contextlib.suppress") for each in managers)
+    return False
 
 
 def _has_signature(use: SizeUse) -> bool:
