@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from jitlint.analysis import datasets, narrowing, shapes
+from jitlint.analysis import batches, narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply, handles, number_of, observe_order
 from jitlint.analysis.frame import Frame
@@ -277,7 +277,7 @@ def _arithmetic(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExp
 
 @handles("builtins.next")
 def _next(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
-    return datasets.whole(element_of(arguments.first))
+    return batches.whole(element_of(arguments.first))
 
 
 @handles("builtins.super")

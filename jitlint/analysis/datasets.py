@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jitlint.analysis import shapes
+from jitlint.analysis.batches import BATCH, LOADER, loaders_of, whole
 from jitlint.analysis.calls import apply, handles
+from jitlint.analysis.expressions import evaluate_target_path
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.values import (
+    NONE,
     UNKNOWN,
     Batch,
     Dataset,
@@ -27,6 +30,8 @@ from jitlint.analysis.values import (
     Value,
     element_of,
     is_constant,
+    is_none,
+    is_true,
 )
 from jitlint.region import Region, RegionKind
 
@@ -36,16 +41,14 @@ if TYPE_CHECKING:
 IN_GRAPH = frozenset({"map", "filter", "interleave", "flat_map", "scan"})
 """Methods that trace the function that they are given (with AutoGraph)."""
 KEEPS = frozenset({"shuffle", "prefetch", "cache", "with_options", "as_numpy_iterator"})
-COUNTS = frozenset({"repeat", "take", "skip", "shard", "filter"})
+COUNTS = frozenset({"repeat", "take", "skip", "shard"})
 """Methods that change how many elements there are."""
 BATCHES = {"batch": 1, "padded_batch": 3}
 """Methods that make batches, and where they are told to drop a smaller last one."""
-BATCH = "batch"
-LOADER = "torch.utils.data.DataLoader"
-
-
 RUNS = frozenset({"fit", "evaluate", "predict"})
 """Methods of a Keras model, which traces its step with the shapes of the dataset."""
+STEPS = {"steps_per_epoch": ("x", 0), "steps": ("x", 0), "validation_steps": ("validation_data", 7)}
+"""Keywords that say how many batches are taken, and of which parameter (keras 3.15)."""
 
 
 def run_on(
@@ -53,8 +56,8 @@ def run_on(
 ) -> None:
     """A model is given a dataset: it needs to know at least the rank of its elements, and
     XLA compiles it for each of their shapes."""
-    if _is_fused(frame, model):
-        passed_to_static(frame, [element_of(value) for value in arguments.all()], node)
+    if _is_fused(frame, model, node):
+        passed_to_static(frame, map(element_of, _taken_to_the_end(arguments)), node)
     if method == "predict":
         return  # builds the model with the first batch (measured)
     for value in arguments.all():
@@ -67,8 +70,21 @@ def run_on(
                 frame.observe_need(shape.lost, node, in_graph=True)
 
 
-def _is_fused(frame: Frame, model: Value) -> bool:
-    """Whether Keras has XLA compile the model."""
+def _taken_to_the_end(arguments: "Arguments") -> list[Value]:
+    """The arguments but those of which a number of batches is taken."""
+    cut = [STEPS[name] for name in STEPS if not is_none(arguments.keywords.get(name, NONE))]
+    places = {place for _, place in cut}
+    names = {name for name, _ in cut}
+    given = [value for i, value in enumerate(arguments.positional) if i not in places]
+    return given + [value for name, value in arguments.keywords.items() if name not in names]
+
+
+def _is_fused(frame: Frame, model: Value, node: cst.CSTNode) -> bool:
+    """Whether Keras has XLA compile the model; a store of its `jit_compile` decides."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        path = f"{evaluate_target_path(node.func.value)}.jit_compile"
+        if not is_true(frame.variables.get(path, Static(True))):
+            return False
     match model:
         case ExternalInstance(is_fused=is_fused):
             return is_fused
@@ -81,18 +97,9 @@ def passed_to_static(frame: Frame, given: Iterable[Value], node: cst.CSTNode) ->
     """A program that is made for each size is given a batch that may be a smaller one."""
     if frame.region is not None:
         return
-    loaders = filter(None, map(_loader_of, leaves_of(given)))
+    loaders = (loader for value in given for loader in loaders_of(value))
     for loader in dict.fromkeys(loaders):
         frame.observe_need(loader, node, in_graph=True)
-
-
-def _loader_of(value: Value) -> Loss | None:
-    if isinstance(value, Batch):
-        return value.loader
-    shape = value.shape if isinstance(value, Tensor) else None
-    if shape is None:
-        return None
-    return shape.ragged or (shape.lost if shape.lost and shape.lost.operator == LOADER else None)
 
 
 def of_batch(batch: Batch, result: Value) -> Value:
@@ -126,8 +133,10 @@ def _mapped(
     function = arguments.get(0, "map_func") or arguments.keywords.get("predicate") or UNKNOWN
     items = dataset.element.items if isinstance(dataset.element, Tuple) else (dataset.element,)
     frame.machine.request_graph(frame, function, Tuple(items), node)
+    if name == "filter":
+        return Dataset(whole(dataset.element))
     if name != "map":
-        return replace(dataset, rows=None) if name == "filter" else Dataset(UNKNOWN)
+        return Dataset(UNKNOWN)
     # fullgraph: a context of its own in the memo, so that the entry is still observed
     inside = replace(frame, region=Region(RegionKind.GRAPH, "", fullgraph=True), silent=1)
     return replace(dataset, element=apply(inside, function, _arguments(items), node))
@@ -140,28 +149,16 @@ def _arguments(items: tuple[Value, ...]) -> "Arguments":
 
 
 def _recounted(dataset: Dataset, name: str, arguments: "Arguments") -> Dataset:
-    """With other elements, or as many for ever; of the first few none is the last."""
+    """With other elements, or as many for ever; the last need not be among the first few."""
     if name == "repeat":
         return replace(dataset, rows=None, is_endless=not arguments.all())
-    count = _number(arguments.get(0, "count"))
-    if name != "take" or count is None:
+    if name != "take":
         return replace(dataset, rows=None)
+    count = _number(arguments.get(0, "count"))
+    if count is None:
+        return Dataset(whole(dataset.element))
     rows = count if dataset.is_endless or count < (dataset.rows or 0) else None
-    return Dataset(whole(dataset.element) if dataset.is_endless else dataset.element, rows)
-
-
-def whole(element: Value) -> Value:
-    """A batch that is not the last one."""
-    match element:
-        case Tuple(items):
-            return Tuple(tuple(map(whole, items)))
-        case Tensor(shape=Shape(lost=Loss(operator=operator))) if operator == LOADER:
-            return replace(element, shape=None)
-        case Tensor(shape=Shape() as shape):
-            return replace(element, shape=replace(shape, ragged=None))
-        case Batch():
-            return UNKNOWN
-    return element
+    return Dataset(whole(dataset.element), rows)
 
 
 def _number(value: Value | None) -> int | None:

@@ -66,10 +66,12 @@ def compiled(frame: Frame, model: Value, arguments: Arguments, node: cst.BaseExp
     options = {name: value for name, value in given.items() if value is not None}
     if is_true(options.get("run_eagerly")):
         frame.machine.eager_models.update(_classes_of(frame, model))
-    if is_true(options.get("jit_compile")) and isinstance(model, ExternalInstance):
-        rebind(frame, node, replace(model, is_fused=True))
-    elif is_true(options.get("jit_compile")) and isinstance(model, Instance):
-        frame.machine.fused_models.add(model.cls)
+    is_fused = is_true(options.get("jit_compile"))
+    if isinstance(model, ExternalInstance) and model.is_fused is not is_fused:
+        rebind(frame, node, replace(model, is_fused=is_fused))
+    elif isinstance(model, Instance):
+        fused = frame.machine.fused_models
+        (fused.add if is_fused else fused.discard)(model.cls)
     functions = [arguments.get(position, name) or NONE for position, name in KERAS_FUNCTIONS]
     for target in (model, *filter(is_callable, leaves_of(functions))):
         maker = makers()[KERAS_COMPILE]

@@ -1,10 +1,14 @@
 """What is known of variables on either way out of a test."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
 
+from jitlint.analysis import shapes
+from jitlint.analysis.batches import loaders_of, whole
 from jitlint.analysis.frame import Frame, Variables
+from jitlint.analysis.tree import nodes_in
 from jitlint.analysis.values import (
     NONE,
     STATIC,
@@ -21,6 +25,7 @@ from jitlint.analysis.values import (
     Tuple,
     Unknown,
     Value,
+    is_constant,
     is_none,
 )
 
@@ -32,6 +37,9 @@ SEQUENCE_CLASSES = {"builtins.list", "builtins.tuple", "builtins.set"}
 def split(frame: Frame, node: cst.BaseExpression, value: Value) -> tuple[Variables, Variables]:
     """The variables when `node` was true, and when it was false."""
     when_true, when_false = dict(frame.variables), dict(frame.variables)
+    _split_sizes(frame, node, when_true, when_false)
+    if frame.region is None and isinstance(node, cst.Comparison):
+        _split_batches(frame, node, when_true, when_false)
     match node:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget() as target]):
             _split_none(frame, left, target, when_true, when_false)
@@ -83,6 +91,80 @@ def _split_none(
 
 def _is_none_literal(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "None"
+
+
+def _split_sizes(
+    frame: Frame, node: cst.BaseExpression, when_true: Variables, when_false: Variables
+) -> None:
+    """`x.shape[0] is None`, `x.shape.is_fully_defined()`: which sizes a tensor has."""
+    from jitlint.analysis.expressions import evaluate, evaluate_index
+
+    size: cst.Subscript | None = None
+    match node:
+        case cst.Comparison(
+            left=cst.Subscript(value=cst.Attribute(value=tensor, attr=cst.Name("shape"))) as read,
+            comparisons=[
+                cst.ComparisonTarget(cst.Is() | cst.IsNot() as operator, cst.Name("None"))
+            ],
+        ):
+            size = read
+            is_known = when_true if isinstance(operator, cst.IsNot) else when_false
+        case cst.Call(
+            func=cst.Attribute(
+                value=cst.Attribute(value=tensor, attr=cst.Name("shape")),
+                attr=cst.Name("is_fully_defined"),
+            )
+        ):
+            is_known = when_true
+        case _:
+            return
+    path = _path(frame, tensor)
+    with frame.quiet():
+        value = evaluate(frame, tensor)
+        index = evaluate_index(frame, size)[0] if size is not None else None
+    if path is None or not isinstance(value, Tensor) or value.shape is None:
+        return
+    position = index.const if isinstance(index, Static) and is_constant(index) else None
+    if size is None or isinstance(position, int):
+        is_known[path] = replace(value, shape=shapes.known(value.shape, position))
+
+
+def _split_batches(
+    frame: Frame, node: cst.Comparison, when_true: Variables, when_false: Variables
+) -> None:
+    """A test of the size of a batch, or of how many came: it is not the last one, or whoever
+    wrote the test knows."""
+    match node:
+        case cst.Comparison(left=cst.Name(value=name), comparisons=[cst.ComparisonTarget(op)]):
+            if any(loop.counter == name for loop in frame.loops):
+                is_first = when_true if isinstance(op, UP_TO) else when_false
+                is_first.update({path: whole(value) for path, value in is_first.items()})
+            return
+    tested = {loader for size in _sizes_in(frame, node) for loader in loaders_of(size)}
+    if not tested:
+        return
+    for ways in (when_true, when_false):
+        judged = {p: v for p, v in ways.items() if not tested.isdisjoint(loaders_of(v))}
+        ways.update({path: whole(value) for path, value in judged.items()})
+
+
+UP_TO = (cst.Equal, cst.LessThan, cst.LessThanEqual, cst.In)
+"""Operators that hold for the first few."""
+SIZES = {External("builtins.len"), External("tensorflow.shape"), External("tensorflow.size")}
+
+
+def _sizes_in(frame: Frame, node: cst.CSTNode) -> Iterator[Value]:
+    """What an expression reads the size of."""
+    from jitlint.analysis.expressions import evaluate
+
+    for each in nodes_in(node):
+        with frame.quiet():
+            match each:
+                case cst.Attribute(value=of, attr=cst.Name("shape" | "size")):
+                    yield evaluate(frame, of)
+                case cst.Call(func=function, args=[cst.Arg(value=of), *_]):
+                    if evaluate(frame, function) in SIZES:
+                        yield evaluate(frame, of)
 
 
 def _split_call(frame: Frame, node: cst.Call, when_true: Variables, when_false: Variables) -> None:

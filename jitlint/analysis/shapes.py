@@ -125,6 +125,19 @@ def item(shape: Shape, position: int) -> Value:
     return SHAPE
 
 
+def known(shape: Shape, position: int | None) -> Shape | None:
+    """Where `x.shape[position]` is not None, or no size is."""
+    if shape.lost is not None:
+        return None
+    if position is not None and position < 0 and not shape.more:
+        position += len(shape.dims)
+    dims = [
+        Size.FIXED if dim in (Size.OPEN, Size.DATA) and position in (None, i) else dim
+        for i, dim in enumerate(shape.dims)
+    ]
+    return replace(shape, dims=tuple(dims))
+
+
 def part(shape: Shape, start: Value | None, stop: Value | None) -> Value:
     """`x.shape[start:stop]`; a bound is None where it is left out."""
     first = _bound(start, 0)

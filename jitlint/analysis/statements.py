@@ -11,6 +11,7 @@ import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.annotations import annotated_value
+from jitlint.analysis.batches import may_end_early, whole
 from jitlint.analysis.expressions import (
     branch,
     evaluate,
@@ -312,11 +313,14 @@ def _for(frame: Frame, node: cst.For) -> bool:
     if frame.tracer:
         freezing.by_loop(frame, collection, node.iter)
     element = iterated(frame, node.iter, collection)
+    if frame.region is None and may_end_early(node.body):
+        element = whole(element)
     start: Variables | None = frame.variables
     breaks: Variables | None = None
     outside = once.outside_of_loop(frame, collection)
+    counter = _counter(frame, node)
     for _ in range(_passes(frame)):
-        loop = Loop(outside=outside)
+        loop = Loop(outside=outside, counter=counter)
         frame.loops.append(loop)
         frame.variables = dict(start or {})
         bind(frame, node.target, element)
@@ -325,6 +329,15 @@ def _for(frame: Frame, node: cst.For) -> bool:
         start = _join_many([start, end, *loop.continues])
         breaks = _join_many([breaks, *loop.breaks])
     return _after_loop(frame, node, start, breaks)
+
+
+def _counter(frame: Frame, node: cst.For) -> str:
+    """`i` of `for i, x in enumerate(…)`."""
+    match node.target, node.iter:
+        case cst.Tuple(elements=[cst.Element(value=cst.Name(value=name)), _]), cst.Call(func=func):
+            with frame.quiet():
+                return name if evaluate(frame, func) == External("builtins.enumerate") else ""
+    return ""
 
 
 def _while(frame: Frame, node: cst.While) -> bool:

@@ -1,10 +1,15 @@
 """The rewrites of `shape-pin`, each with its precondition, and why there is none."""
 
+from collections.abc import Sequence
+from math import prod
+
 import libcst as cst
 
 from jitlint.analysis import shapes
-from jitlint.analysis.observations import Call, GraphCall, LostShape, SizeUse
-from jitlint.analysis.values import External, StaticShape
+from jitlint.analysis.observations import Call, GraphCall, LostShape, Observation, SizeUse
+from jitlint.analysis.scope import binder_of, definition_of, statement_of
+from jitlint.analysis.tree import ancestors_of
+from jitlint.analysis.values import External, Size, StaticShape, Tensor
 from jitlint.finding import Fix, Replacement, Safety, Withheld
 from jitlint.region import RegionKind
 
@@ -39,7 +44,7 @@ def fix_of_size_use(use: SizeUse) -> Result:
         if not shapes.holds_open(value):
             continue
         if name in RESHAPES and isinstance(argument.value, cst.List | cst.Tuple):
-            return _inferred(use, argument.value)
+            return _inferred(use, root, argument.value)
         if isinstance(value, StaticShape):
             return _whole_shape(use, root, argument.value)
         if isinstance(argument.value, cst.List | cst.Tuple):
@@ -47,14 +52,100 @@ def fix_of_size_use(use: SizeUse) -> Result:
     return None, "write `tf.shape(x)[i]` where the size is read"
 
 
-def _inferred(use: SizeUse, spelled: cst.List | cst.Tuple) -> Result:
-    """`tf.reshape(x, [x.shape[0], 8])`: one size follows from the others."""
-    open_elements = [e for e in spelled.elements if shapes.is_open(use.value_of(e.value))]
-    if len(open_elements) != 1 or any(_is_minus_one(e.value) for e in spelled.elements):
+OTHER_TENSOR = (
+    "the size is not known to be that of the tensor that is reshaped, and neither -1 nor "
+    "`tf.shape` raises where it is another one (a graph drops a reshape that looks like none)"
+)
+
+
+def _inferred(use: SizeUse, root: str, spelled: cst.List | cst.Tuple) -> Result:
+    """`tf.reshape(x, [x.shape[0], 8])`: one size follows from the others where these are those
+    of the tensor. Elsewhere -1 takes in silence what the reshape should refuse."""
+    if any(_is_minus_one(e.value) for e in spelled.elements):
         return None, "a reshape can infer one size only: write `tf.shape(x)[i]` for the others"
+    assert isinstance(use.node, cst.Call)
+    given = use.node.args[0].value
+    sizes = [e.value for e in spelled.elements if shapes.is_open(use.value_of(e.value))]
+    reads = [_read_of(use, size) for size in sizes]
+    if not isinstance(given, cst.Name) or any(r is None or r[0] != given.value for r in reads):
+        return None, OTHER_TENSOR
+    if len(sizes) != 1 or not _keeps_size(use, given, spelled.elements, sizes[0]):
+        return _dynamic_sizes(use, root, spelled)
     minus_one = cst.UnaryOperation(cst.Minus(), cst.Integer("1"))
-    replacements: dict[cst.CSTNode, Replacement] = {open_elements[0].value: minus_one}
-    return _fix(use, "Let the reshape infer the size", replacements), None
+    return _fix(use, "Let the reshape infer the size", {sizes[0]: minus_one}), None
+
+
+def _keeps_size(
+    use: SizeUse,
+    given: cst.Name,
+    elements: Sequence[cst.BaseElement],
+    size: cst.BaseExpression,
+) -> bool:
+    """Whether the other sizes are as many numbers as all other dimensions of the tensor that
+    is reshaped, from which `size` is read."""
+    read, tensor = _read_of(use, size), use.value_of(given)
+    shape = tensor.shape if isinstance(tensor, Tensor) else None
+    if read is None or shape is None or shape.more or shape.lost is not None:
+        return False
+    dims, index = list(shape.dims), read[1]
+    if not -len(dims) <= index < len(dims):
+        return False
+    del dims[index]
+    others = [shapes.size_of(use.value_of(e.value)) for e in elements if e.value is not size]
+    kept, spelled = _numbers(dims), _numbers(others)
+    return len(kept) == len(dims) and len(spelled) == len(others) and prod(kept) == prod(spelled)
+
+
+def _numbers(dims: Sequence[int | Size]) -> list[int]:
+    return [dim for dim in dims if isinstance(dim, int) and dim > 0]
+
+
+def _read_of(use: SizeUse, size: cst.BaseExpression) -> tuple[str, int] | None:
+    """The variable, as it is at the use, and the index from which a size is read: as
+    `x.shape[0]`, or before, in `n = x.shape[0]` or `n, width = x.shape`."""
+    if not isinstance(size, cst.Name):
+        return _spelled_read(size)
+    module = use.module.tree
+    at = statement_of(use.node, module)
+    assignment = definition_of(size.value, at, module).place
+    match assignment:
+        case cst.SimpleStatementLine(body=[cst.Assign(targets=[target], value=value)]):
+            read = _unpacked_read(target.target, value, size.value)
+        case _:
+            return None
+    if read is None or binder_of(use.node, read[0], at, module) is not None:
+        return None
+    then, now = (definition_of(read[0], place, module) for place in (assignment, at))
+    return read if then.place is now.place else None
+
+
+def _unpacked_read(
+    target: cst.BaseExpression, value: cst.BaseExpression, name: str
+) -> tuple[str, int] | None:
+    match target, value:
+        case cst.Name(), _:
+            return _spelled_read(value)
+        case cst.Tuple(elements=elements), cst.Attribute(
+            value=cst.Name(value=tensor), attr=cst.Name(value="shape")
+        ):
+            names = [e.value.value if isinstance(e.value, cst.Name) else "" for e in elements]
+            starred = any(isinstance(e, cst.StarredElement) for e in elements)
+            return (tensor, names.index(name)) if not starred and name in names else None
+    return None
+
+
+def _spelled_read(size: cst.BaseExpression) -> tuple[str, int] | None:
+    match size:
+        case cst.Subscript(
+            value=cst.Attribute(value=cst.Name(value=tensor), attr=cst.Name(value="shape")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=index))],
+        ):
+            match index:
+                case cst.Integer(value=number):
+                    return tensor, int(number, 0)
+                case cst.UnaryOperation(cst.Minus(), cst.Integer(value=number)):
+                    return tensor, -int(number, 0)
+    return None
 
 
 def _is_minus_one(node: cst.BaseExpression) -> bool:
@@ -75,22 +166,47 @@ def _dynamic_sizes(use: SizeUse, root: str, spelled: cst.List | cst.Tuple) -> Re
     for element in spelled.elements:
         if not shapes.is_open(use.value_of(element.value)):
             continue
-        match element.value:
-            case cst.Subscript(
-                value=cst.Attribute(value=cst.Name(value=tensor), attr=cst.Name(value="shape")),
-                slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=index)))],
-            ):
-                dynamic = cst.parse_expression(f"{root}.shape({tensor})[{index}]")
-                replacements[element.value] = dynamic
-            case _:
-                return None, "write `tf.shape(x)[i]` where the size is read"
+        read = _read_of(use, element.value)
+        if read is None:
+            return None, "write `tf.shape(x)[i]` where the size is read"
+        replacements[element.value] = cst.parse_expression(f"{root}.shape({read[0]})[{read[1]}]")
     return _fix(use, "Use the size that the tensor has when the graph runs", replacements), None
 
 
 def _fix(use: SizeUse, title: str, replacements: dict[cst.CSTNode, Replacement]) -> Fix:
     """Where the size is None in every trace, the old code never gave a result."""
-    is_safe = set(use.regions) <= ALWAYS_NONE and _has_signature(use)
+    is_safe = set(use.regions) <= ALWAYS_NONE and _has_signature(use) and not _is_caught(use)
     return Fix(Safety.SAFE if is_safe else Safety.UNSAFE, title, replacements)
+
+
+def _is_caught(seen: SizeUse | LostShape) -> bool:
+    """Whether the error that the use is has a handler, around it or around a call of the
+    function, which gives a result in its place."""
+    needs = seen.needed_by if isinstance(seen, LostShape) else ()
+    calls = [
+        (call, call.node)
+        for call in seen.moments[0].frame.machine.log
+        if isinstance(call, GraphCall) and call.target is seen.function
+    ]
+    places: list[tuple[Observation, cst.CSTNode]] = [
+        *((seen, node) for node in (seen.node, *needs)),
+        *calls,
+    ]
+    return any(
+        _catches(around, place)
+        for place, node in places
+        for around in ancestors_of(node, place.module.tree)
+    )
+
+
+def _catches(around: cst.CSTNode, place: Observation) -> bool:
+    match around:
+        case cst.Try() | cst.TryStar():
+            return bool(around.handlers)
+        case cst.With(items=items):
+            managers = [item.item.func for item in items if isinstance(item.item, cst.Call)]
+            return any(place.value_of(each) == External("contextlib.suppress") for each in managers)
+    return False
 
 
 def _has_signature(use: SizeUse) -> bool:
@@ -128,7 +244,8 @@ def fix_of_loss(lost: LostShape) -> Result:
                 args=[cst.Arg(lost.node), cst.Arg(cst.parse_expression(f"{tensor}.shape"))],
             )
             title = "Pin the shape of the input, which the kernel keeps"
-            return Fix(Safety.SAFE, title, {lost.node: pinned}), None
+            safety = Safety.UNSAFE if _is_caught(lost) else Safety.SAFE
+            return Fix(safety, title, {lost.node: pinned}), None
     return None, unknown
 
 

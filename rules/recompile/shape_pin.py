@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from jitlint.analysis.datasets import BATCH, LOADER
+from jitlint.analysis.batches import BATCH, LOADER
 from jitlint.analysis.observations import (
     Call,
     CompiledFunction,
@@ -83,11 +83,13 @@ class ShapePin(Rule):
 
     ## Fix safety
     Safe in a function whose `input_signature` leaves the size open, as the old code never gave
-    a result there: the size in `tf.reshape(x, [x.shape[0], 8])` becomes -1 where it is the only
-    open one, and `tf.shape(x)[0]` in the shape that another operator is given. Safe: a pin by
-    `x.shape` behind a NumPy function that works element by element. Unsafe: the first two
-    where the size is known in some traces (Keras, `reduce_retracing`), whose results lose a
-    static size; to use a pin that was discarded, as a wrong shape then raises. Withheld: a pin
+    a result there: the size in `tf.reshape(x, [x.shape[0], 8])` becomes -1 where the others are
+    those of `x`, else `tf.shape(x)[0]`, as in the shape that another operator is given. Safe: a
+    pin by `x.shape` behind a NumPy function that works element by element. Unsafe: the first
+    two where the size is known in some traces (Keras, `reduce_retracing`), whose results lose a
+    static size; what stands in a `try`, whose handler may be what gives the result; to use a
+    pin that was discarded, as a wrong shape then raises. Withheld: a reshape to the size of
+    another tensor (a graph drops a reshape that keeps what it knows of the shape); a pin
     behind any other Python function, whose result is not known to have the shape of its
     input; padding and `dynamic_shapes`, which decide what callers may pass; a last batch, whose
     rows somebody may want. A signature is offered where all calls of the function show the

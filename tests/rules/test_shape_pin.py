@@ -12,7 +12,7 @@ import pytest
 
 from jitlint import engine, fixing
 from jitlint.config import Settings
-from jitlint.finding import Diagnostic, Severity
+from jitlint.finding import Diagnostic, Safety, Severity
 from jitlint.rule import load_rules
 from jitlint.source import read
 
@@ -510,3 +510,58 @@ def test_a_signature_allows_what_the_calls_pass(name, tmp_path):
             return [f({argument}) for n in range(1, 9)]
     """
     assert f"@tf.function(input_signature=[tf.TensorSpec({spec})])" in fixed(tmp_path, source)
+
+
+CAUGHT = {
+    "by a handler": """
+        @tf.function(autograph=False, input_signature=OPEN)
+        def f(x):
+            try:
+                return tf.reshape(x, [x.shape[0], 5, 1])
+            except TypeError:
+                return x
+    """,
+    "by a context": """
+        import contextlib
+
+        @tf.function(autograph=False, input_signature=OPEN)
+        def f(x):
+            with contextlib.suppress(TypeError):
+                return tf.reshape(x, [x.shape[0], 5, 1])
+    """,
+    "by a caller": """
+        @tf.function(input_signature=OPEN)
+        def f(x):
+            return tf.reshape(x, [x.shape[0], 5, 1])
+
+        def serve(x):
+            try:
+                return f(x)
+            except TypeError:
+                return x
+    """,
+    "behind a kernel": """
+        @tf.function(autograph=False)
+        def f(x):
+            y = tf.numpy_function(np.sin, [x], tf.float32)
+            try:
+                return dense(y)
+            except ValueError:
+                return y
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_fix_of_an_error_that_is_caught_is_not_safe(name, tmp_path):
+    assert [each.fix_safety for each in check(tmp_path, CAUGHT[name])] == [Safety.UNSAFE]
+
+
+def test_a_fix_of_an_error_that_nothing_catches_is(tmp_path):
+    free = """
+        @tf.function(input_signature=OPEN)
+        def f(x):
+            with tf.name_scope("f"):
+                return tf.reshape(x, [x.shape[0], 5, 1])
+    """
+    assert [each.fix_safety for each in check(tmp_path, free)] == [Safety.SAFE]
