@@ -26,6 +26,7 @@ from jitlint.region import Region, RegionKind
 from ._types import (
     DEVICE,
     DTYPE,
+    FLOAT,
     INT,
     NONE,
     TENSOR,
@@ -41,9 +42,12 @@ from ._uses import is_dtype_name
 
 MADE: Mapping[Value, Type] = {
     External("torch.device"): DEVICE,
+    External("builtins.len"): INT,
     **{External(f"builtins.{kind.__name__}"): Type(kind.__name__) for kind in (int, float, str)},
+    **{External(f"math.{name}"): FLOAT for name in ("sqrt", "exp", "log", "log2", "log10", "pow")},
 }
-"""What the call of a constructor, as a default, is."""
+"""What the result of a call, as a default, is."""
+FLOATS = frozenset(f"math.{name}" for name in ("pi", "e", "tau", "inf", "nan"))
 
 
 def default_type(parameter: cst.Param, seen: CompiledFunction) -> Type | None:
@@ -51,8 +55,8 @@ def default_type(parameter: cst.Param, seen: CompiledFunction) -> Type | None:
     node = parameter.default
     if node is None:
         return None
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.expression, cst.Call):
-        node = node.expression
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        node = node.expression  # of the same type
     made = MADE.get(seen.moments[0].evaluate(node.func)) if isinstance(node, cst.Call) else None
     return literal_type(node, seen) if made is None else made
 
@@ -92,6 +96,8 @@ def value_type(value: Value) -> Type | None:
         case Optional(inner):
             kind = value_type(inner)
             return None if kind is None else optional(kind)
+        case External(name) if name in FLOATS:
+            return FLOAT
         case External(name):
             return DTYPE if is_dtype_name(name) else None
     return _container_type(value)

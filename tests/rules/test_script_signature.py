@@ -11,7 +11,9 @@ from jitlint.config import Settings
 from jitlint.rule import load_rules
 from jitlint.source import read
 
-HEADER = "import torch\nfrom torch import Tensor\nfrom typing import Dict, List, Optional, Tuple\n"
+HEADER = (
+    "import math, torch\nfrom torch import Tensor\nfrom typing import Dict, List, Optional, Tuple\n"
+)
 SETTINGS = {"cache": False, "select": ("script-signature",)}
 
 
@@ -100,6 +102,8 @@ ANNOTATED = {
         "torch.norm(x, p)",
         "p: float = float('inf')",
     ),
+    "function of math as default": ("x, p=math.sqrt(2)", "x * p", "p: float = math.sqrt(2)"),
+    "constant of math as default": ("x, p=-math.inf", "x * p", "p: float = -math.inf"),
     "negated call as default": ("x, p=-float('inf')", "x * p", "p: float = -float('inf')"),
     "typed None": (
         "x, m: Tensor = None",
