@@ -11,6 +11,7 @@ from jitlint.analysis.values import (
     External,
     Framework,
     Optional,
+    Origin,
     Sequence,
     Source,
     Static,
@@ -25,6 +26,7 @@ from jitlint.region import Region, RegionKind
 from ._types import (
     DEVICE,
     DTYPE,
+    FLOAT,
     INT,
     NONE,
     TENSOR,
@@ -38,18 +40,25 @@ from ._types import (
 )
 from ._uses import is_dtype_name
 
+MADE: Mapping[Value, Type] = {
+    External("torch.device"): DEVICE,
+    External("builtins.len"): INT,
+    **{External(f"builtins.{kind.__name__}"): Type(kind.__name__) for kind in (int, float, str)},
+    **{External(f"math.{name}"): FLOAT for name in ("sqrt", "exp", "log", "log2", "log10", "pow")},
+}
+"""What the result of a call, as a default, is."""
+FLOATS = frozenset(f"math.{name}" for name in ("pi", "e", "tau", "inf", "nan"))
+
 
 def default_type(parameter: cst.Param, seen: CompiledFunction) -> Type | None:
     """The type of a default; None where there is none, or it may be a tensor."""
     node = parameter.default
     if node is None:
         return None
-    if isinstance(node, cst.List | cst.Tuple | cst.Dict):
-        return literal_type(node, seen)
-    if isinstance(node, cst.Call):
-        value = seen.moments[0].evaluate(node.func)
-        return DEVICE if value == External("torch.device") else None
-    return literal_type(node, seen)
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        node = node.expression  # of the same type
+    made = MADE.get(seen.moments[0].evaluate(node.func)) if isinstance(node, cst.Call) else None
+    return literal_type(node, seen) if made is None else made
 
 
 def literal_type(node: cst.BaseExpression, seen: CompiledFunction) -> Type | None:
@@ -87,6 +96,8 @@ def value_type(value: Value) -> Type | None:
         case Optional(inner):
             kind = value_type(inner)
             return None if kind is None else optional(kind)
+        case External(name) if name in FLOATS:
+            return FLOAT
         case External(name):
             return DTYPE if is_dtype_name(name) else None
     return _container_type(value)
@@ -111,8 +122,30 @@ def _container_type(value: Value) -> Type | None:
 
 def given_types(seen: CompiledFunction, name: str) -> list[Type]:
     """The types of the arguments in all calls that were seen."""
-    found = [value_type(bound[name]) for bound in _calls(seen) if name in bound]
+    given = [bound[name] for bound in _calls(seen) if name in bound]
+    found = [value_type(value) for value in given if not _is_supposed(value)]
     return list(dict.fromkeys(kind for kind in found if kind is not None))
+
+
+def _is_supposed(value: Value) -> bool:
+    """A parameter of the caller that has no type either says nothing."""
+    return isinstance(value, Tensor) and value.origin is Origin.SUPPOSED
+
+
+def is_always_tensor(seen: CompiledFunction, name: str) -> bool:
+    """Whether it is called by compiled code alone, which passes a Tensor each time.
+
+    The `forward` of a submodule is compiled for its own sake as well, by the same call.
+    """
+    regions = [each.frame.region for each in seen.moments]
+    moments = list(zip(regions, seen.arguments, strict=True))
+    called = [(region, bound) for region, bound in moments if not _is_entry(region)]
+    compiled_by = {region.entry for region, _ in called if region is not None}
+    machine = seen.moments[0].frame.machine
+    given = [*(bound for _, bound in called), *machine.call_sites.get(seen.function, ())]
+    return all(region is not None and region.entry in compiled_by for region, _ in moments) and all(
+        isinstance(value := bound.get(name), Tensor) and not value.maybe for bound in given
+    )
 
 
 def _calls(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:

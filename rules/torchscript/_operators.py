@@ -9,6 +9,7 @@ from jitlint.analysis.tables import Table
 from ._types import (
     BOOL,
     COMPLEX,
+    CONVERTED,
     DEVICE,
     DTYPE,
     FLOAT,
@@ -41,6 +42,17 @@ _ACCEPTED: dict[str, tuple[Type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """The types that an argument may have, the likeliest first; empty where that is not known.
+
+    `converts`: a Tensor is refused only at run time, if it is not of one element.
+    """
+
+    kinds: tuple[Type, ...] = ()
+    converts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
     kind: str
@@ -48,9 +60,9 @@ class Parameter:
     is_keyword: bool
 
     @property
-    def accepted(self) -> tuple[Type, ...]:
-        """The types that are accepted, the likeliest first; empty where that is not known."""
-        return _ACCEPTED.get(self.kind.removesuffix("?"), ())
+    def accepted(self) -> Accepted:
+        kinds = _ACCEPTED.get(self.kind.removesuffix("?"), ())
+        return Accepted(kinds, len(kinds) == 1 and kinds[0] in CONVERTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class Place:
     keywords: frozenset[str]
 
 
-def accepted_by_function(dotted: str, place: Place, table: Table) -> tuple[Type, ...]:
+def accepted_by_function(dotted: str, place: Place, table: Table) -> Accepted:
     python, functions = table.section("python"), table.section("functions")
     if dotted in python:
         return _accepted([_parsed(python[dotted])], place)
@@ -71,28 +83,30 @@ def accepted_by_function(dotted: str, place: Place, table: Table) -> tuple[Type,
     is_public = dotted.startswith("torch.") and (
         dotted in functions or dotted.count(".") == 1 or "functional" in dotted
     )
-    return _accepted(_overloads(operator, table), place) if is_public else ()
+    return _accepted(_overloads(operator, table), place) if is_public else Accepted()
 
 
-def accepted_by_method(name: str, place: Place, table: Table) -> tuple[Type, ...]:
+def accepted_by_method(name: str, place: Place, table: Table) -> Accepted:
     """The same for a method of a tensor; its receiver is no argument."""
     methods = [each[1:] for each in _overloads(name, table) if each and each[0].kind == "Tensor"]
     return _accepted(methods, place)
 
 
-def _accepted(overloads: Sequence[Sequence[Parameter]], place: Place) -> tuple[Type, ...]:
+def _accepted(overloads: Sequence[Sequence[Parameter]], place: Place) -> Accepted:
     found: dict[Type, None] = {}
+    converts = False
     for overload in overloads:
         match = _match(overload, place)
         if match is None:
             continue
-        if not match:
-            return ()
-        found.update(dict.fromkeys(match))
-    return tuple(found)
+        if not match.kinds:
+            return Accepted()
+        found.update(dict.fromkeys(match.kinds))
+        converts = converts or match.converts
+    return Accepted(tuple(found), converts)
 
 
-def _match(overload: Sequence[Parameter], place: Place) -> tuple[Type, ...] | None:
+def _match(overload: Sequence[Parameter], place: Place) -> Accepted | None:
     """None for an overload that does not take this call."""
     positional = [each for each in overload if not each.is_keyword]
     names = {each.name for each in overload}
@@ -106,7 +120,7 @@ def _match(overload: Sequence[Parameter], place: Place) -> tuple[Type, ...] | No
     if place.keyword is not None:
         return next(each.accepted for each in overload if each.name == place.keyword)
     if place.count == 1 and _is_spread(positional):
-        return (*positional[0].accepted, INT)
+        return Accepted((*positional[0].accepted.kinds, INT), converts=True)
     return positional[place.position].accepted
 
 
@@ -114,10 +128,10 @@ def _is_spread(positional: Sequence[Parameter]) -> bool:
     return len(positional) == 1 and positional[0].kind == "int[]"
 
 
-def _spread(positional: Sequence[Parameter], place: Place) -> tuple[Type, ...] | None:
+def _spread(positional: Sequence[Parameter], place: Place) -> Accepted | None:
     """`x.view(a, b)`: the numbers of a list that is the only argument."""
     if _is_spread(positional) and place.count > 1 and place.keyword is None:
-        return (INT,)
+        return Accepted((INT,), converts=True)
     return None
 
 

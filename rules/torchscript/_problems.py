@@ -64,19 +64,23 @@ def _untyped(
 def _why(evidence: Evidence, parameter: cst.Param, module: cst.Module) -> str | None:
     """What the parameter is that no Tensor is; None if it may be one."""
     default, other = evidence.default, evidence.other
-    if default == NONE and evidence.uses:
+    if default == NONE and evidence.uses and not evidence.always_tensor:
         return "its default is None, and a call that relies on it fails"
     if default not in (None, NONE, TENSOR):
         assert default is not None
         return f"its default is {_article(default)}"
     if other is not None:
         return f"a call passes {_article(other)}"
-    if evidence.excluding is not None:
-        return f"`{_code(evidence.excluding.code, module)}` takes no Tensor there"
-    if evidence.none_test is not None and TENSOR not in evidence.given:
-        code = _code(evidence.none_test.code, module)
-        return f"`{code}` is decided when it is compiled"
-    return None
+    return None if evidence.excluding is None else _misused(evidence, evidence.excluding, module)
+
+
+def _misused(evidence: Evidence, use: Use, module: cst.Module) -> str | None:
+    code = _code(use.code, module)
+    if not use.takes_tensors:
+        return f"`{code}` takes no Tensor there"
+    if TENSOR in evidence.given:
+        return None
+    return f"`{code}` asks for {_article(use.accepted[0])}, and a call that passes one fails"
 
 
 def _article(kind: Type) -> str:
@@ -113,6 +117,8 @@ def _annotated(
     )
     sure = inferred.sure and default is parameter.default
     title = f"Annotate `{parameter.name.value}: {writer.text(inferred.kind)}`"
+    if inferred.condition:
+        title = f"{title}, right if {inferred.condition}"
     safety = Safety.SAFE if sure else Safety.UNSAFE
     return Problem(parameter, message, Fix(safety, title, {parameter: new}, tuple(writer.imports)))
 

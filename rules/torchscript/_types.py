@@ -34,6 +34,8 @@ DTYPE = Type("torch.dtype")
 DEVICE = Type("torch.device")
 NUMBERS = (BOOL, INT, FLOAT, COMPLEX)
 """Each is accepted where a later one is asked for, except bool for anything else."""
+CONVERTED = frozenset({INT, FLOAT, COMPLEX, DTYPE})
+"""A Tensor of one element is converted where one of these is asked for."""
 
 
 def list_of(element: Type) -> Type:

@@ -25,8 +25,9 @@ from jitlint.analysis.values import (
 from jitlint.project.modules import FunctionInfo, statements_of
 
 from ._annotations import read_annotation
-from ._operators import Place, accepted_by_function, accepted_by_method
+from ._operators import Accepted, Place, accepted_by_function, accepted_by_method
 from ._types import (
+    CONVERTED,
     DEVICE,
     DTYPE,
     FLOAT,
@@ -63,10 +64,14 @@ OF_INTS = re.compile(r"(\w+_)?(dims|axes|sizes|shape|strides|perm|permutation|re
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`accepted` are the types that fit, the likeliest first. `code` is where it is used."""
+    """`accepted` are the types that fit, the likeliest first. `code` is where it is used.
+
+    `takes_tensors`: TorchScript compiles it for a Tensor, too, which it converts.
+    """
 
     accepted: tuple[Type, ...]
     code: cst.CSTNode
+    takes_tensors: bool = False
     is_none_test: bool = False
     by_name: bool = False
 
@@ -138,15 +143,22 @@ class _Collector(cst.CSTVisitor):
             return node.value
         return None
 
-    def _add(self, node: cst.CSTNode | None, accepted: tuple[Type, ...], code: cst.CSTNode) -> None:
+    def _add(
+        self,
+        node: cst.CSTNode | None,
+        accepted: tuple[Type, ...],
+        code: cst.CSTNode,
+        converts: bool = False,
+    ) -> None:
         name = self._name(node)
         if name is None:
             return
         by_name = _named(name, accepted)
         if by_name is not None and by_name in accepted and len(accepted) > 1:
-            self._found[name].append(Use((by_name,), code, by_name=True))
+            takes_tensors = converts or TENSOR in accepted
+            self._found[name].append(Use((by_name,), code, takes_tensors, by_name=True))
         else:
-            self._found[name].append(Use(accepted, code))
+            self._found[name].append(Use(accepted, code, converts))
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         return False
@@ -174,13 +186,13 @@ class _Collector(cst.CSTVisitor):
             if not isinstance(how, cst.In | cst.NotIn) or one is node.left:
                 self._add(one, (STR,), node)
         elif isinstance(other, cst.Attribute) and _is_dtype(self._value(other)):
-            self._add(one, (DTYPE,), node)
+            self._add(one, (DTYPE,), node, converts=True)
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
         for element in node.slice:
             if isinstance(element.slice, cst.Slice):
                 for bound in (element.slice.lower, element.slice.upper, element.slice.step):
-                    self._add(bound, (INT,), node)
+                    self._add(bound, (INT,), node, converts=True)
             elif isinstance(element.slice, cst.Index) and _is_string(element.slice.value):
                 self._add(node.value, (dict_of(STR, UNKNOWN),), node)
 
@@ -218,7 +230,8 @@ class _Collector(cst.CSTVisitor):
             if self._name(arg.value) is not None:
                 keyword = None if arg.keyword is None else arg.keyword.value
                 place = Place(position, keyword, count, keywords)
-                self._add(arg.value, self._accepted(node, place), node)
+                accepted = self._accepted(node, place)
+                self._add(arg.value, accepted.kinds, node, accepted.converts)
 
     @property
     def _table(self) -> Table:
@@ -228,12 +241,12 @@ class _Collector(cst.CSTVisitor):
     def _value(self, node: cst.BaseExpression) -> Value:
         return self._seen.moments[0].evaluate(node)
 
-    def _accepted(self, node: cst.Call, place: Place) -> tuple[Type, ...]:
+    def _accepted(self, node: cst.Call, place: Place) -> Accepted:
         match self._value(node.func):
             case External("builtins.range"):
-                return (INT,)
+                return Accepted((INT,))
             case External(name) if name.startswith("math."):
-                return (TENSOR, FLOAT, INT)
+                return Accepted((TENSOR, FLOAT, INT))
             case External(name):
                 return accepted_by_function(name, place, self._table)
             case Function(info):
@@ -242,22 +255,20 @@ class _Collector(cst.CSTVisitor):
                 return self._accepted_by_project(info, 1, place)
             case Instance(cls):
                 method = self._seen.moments[0].frame.machine.method(cls, "forward")
-                return () if method is None else self._accepted_by_project(method, 1, place)
+                return Accepted() if method is None else self._accepted_by_project(method, 1, place)
             case ExternalInstance(name) if name.startswith("torch.nn."):
-                return () if name.rpartition(".")[2] in CONTAINERS else (TENSOR,)
+                return Accepted(() if name.rpartition(".")[2] in CONTAINERS else (TENSOR,))
             case Class() | ModuleValue():
-                return ()
+                return Accepted()
         if isinstance(node.func, cst.Attribute) and self._may_be_tensor(node.func.value):
             return accepted_by_method(node.func.attr.value, place, self._table)
-        return ()
+        return Accepted()
 
     def _may_be_tensor(self, receiver: cst.BaseExpression) -> bool:
         value = self._value(receiver)
         return isinstance(value, Tensor | ExternalMethod | Unknown)
 
-    def _accepted_by_project(
-        self, info: FunctionInfo, bound: int, place: Place
-    ) -> tuple[Type, ...]:
+    def _accepted_by_project(self, info: FunctionInfo, bound: int, place: Place) -> Accepted:
         parameters = info.parameters[bound:]
         every = (*parameters, *info.node.params.kwonly_params)
         if place.keyword is not None:
@@ -265,17 +276,17 @@ class _Collector(cst.CSTVisitor):
         else:
             found = list(parameters[place.position : place.position + 1])
         if not found:
-            return ()
+            return Accepted()
         parameter = found[0]
         if parameter.annotation is not None:
             kind = read_annotation(parameter.annotation.annotation)
-            return () if kind is None else (kind,)
+            return Accepted() if kind is None else Accepted((kind,), kind in CONVERTED)
         if self._calls == 0 or info is self._info:
-            return ()
+            return Accepted()
         name = parameter.name.value
         below = _uses(self._seen_in(info), info, [name], self._calls - 1)[name]
         hard = [use for use in below if use.excludes_tensors or use.asks_for_tensor]
-        return hard[0].accepted if hard else ()
+        return Accepted(hard[0].accepted, hard[0].takes_tensors) if hard else Accepted()
 
     def _seen_in(self, info: FunctionInfo) -> CompiledFunction:
         """The observation of a helper; of one that was not seen, this one must do."""

@@ -25,7 +25,9 @@ class ScriptSignature(Rule):
     range must be ints, found Tensor (inferred)"). Worse, where the use could be a tensor's
     as well, compiling succeeds, and the first call with a number, a string or a list fails:
     "Expected a value of type 'Tensor (inferred)' for argument 'n' but instead found type
-    'int'". A default of None compiles too, and the call that relies on it fails.
+    'int'". A place that asks for an int, a float or a dtype is such a use, as a tensor of one
+    element is converted there; where a call in the project passes a tensor, that is silent
+    here. A default of None compiles too, and the call that relies on it fails.
 
     ## Example
         @torch.jit.script
@@ -46,15 +48,19 @@ class ScriptSignature(Rule):
     parameter is passed to, and the arguments of the calls in the project. Unsafe where a
     likely type was chosen among several (`dim` may be an int or a list), where an int
     default becomes a float, or where a list as default becomes a tuple: the verification
-    then compiles and calls both versions. Withheld where the evidence is contradictory or
-    says too little; a default of None says nothing of the type.
+    then compiles and calls both versions. Unsafe, too, where only uses say the type that a
+    tensor has as well: it is right if no caller passes one, as a tensor that requires a
+    gradient, or a fraction for an int, is refused before and cut after. Withheld where a call
+    passes a tensor, and where the evidence is contradictory or says too little; a default of
+    None says nothing of the type.
 
     ## Measured
     torch 2.13.0: a parameter of each type in the fixtures is refused without its
     annotation, at compile time or at the call, and agrees with eager with it. PEP 604 and
     585 annotations, postponed ones, type comments, NamedTuples and keyword-only parameters
-    without a default are accepted, and silent here. The argument types of operators are
-    those of `torch._C._jit_get_all_schemas()`.
+    without a default are accepted, and silent here. Tensors are converted
+    to int, float, complex and dtype, and not to bool, str or a list. The argument types of
+    operators are those of `torch._C._jit_get_all_schemas()`.
 
     ## References
     - https://docs.pytorch.org/docs/stable/jit_language_reference.html#default-types

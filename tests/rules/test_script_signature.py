@@ -1,6 +1,7 @@
 """Which parameters TorchScript misreads, and the annotation that each is given."""
 
 import re
+import runpy
 import textwrap
 
 import pytest
@@ -10,7 +11,9 @@ from jitlint.config import Settings
 from jitlint.rule import load_rules
 from jitlint.source import read
 
-HEADER = "import torch\nfrom torch import Tensor\nfrom typing import Dict, List, Optional, Tuple\n"
+HEADER = (
+    "import math, torch\nfrom torch import Tensor\nfrom typing import Dict, List, Optional, Tuple\n"
+)
 SETTINGS = {"cache": False, "select": ("script-signature",)}
 
 
@@ -26,6 +29,23 @@ def reported(tmp_path):
         return found.diagnostics
 
     return check
+
+
+@pytest.fixture
+def compiles(tmp_path):
+    """Whether TorchScript takes the functions of a module."""
+    torch = pytest.importorskip("torch")
+
+    def run(source: str) -> bool:
+        path = tmp_path / "compiled.py"
+        path.write_text(HEADER + source)
+        try:
+            runpy.run_path(str(path))
+        except (RuntimeError, torch.jit.frontend.NotSupportedError):
+            return False
+        return True
+
+    return run
 
 
 @pytest.fixture
@@ -77,7 +97,14 @@ ANNOTATED = {
         "x if m is None else m.sum()",
         "m: Optional[Tensor] = None",
     ),
-    "None that is tested": ("x, m", "x if m is None else x @ m", "m: Optional[Tensor]"),
+    "infinite default": (
+        "x, p=float('inf')",
+        "torch.norm(x, p)",
+        "p: float = float('inf')",
+    ),
+    "function of math as default": ("x, p=math.sqrt(2)", "x * p", "p: float = math.sqrt(2)"),
+    "constant of math as default": ("x, p=-math.inf", "x * p", "p: float = -math.inf"),
+    "negated call as default": ("x, p=-float('inf')", "x * p", "p: float = -float('inf')"),
     "typed None": (
         "x, m: Tensor = None",
         "x if m is None else m",
@@ -108,6 +135,8 @@ SILENT = {
     "index": ("x, i", "x[i]"),
     "iteration": ("xs", "[x + 1 for x in xs]"),
     "tensor default": ("x, y=torch.ones(2)", "x + y"),
+    "None that is tested": ("x, m", "x if m is None else x @ m"),
+    "None that is refused": ("x, m", "x[0]\n    assert m is not None"),
     "shadowed": ("x, n", "x.view(int(n), -1)"),
     "modern": ("x, n: list[int] | None = None", "x"),
     "quoted": ("x, n: 'int'", "x.view(n, -1)"),
@@ -148,6 +177,8 @@ def test_what_may_be_a_tensor_is_silent(name, reported):
         ("x, n", "x.view(n, -1) + x.sum(0, keepdim=n)", "", "different types"),
         ("out, x", "out.append(x)", "", "elements"),
         ("x, n", "x.repeat(n)", "", "nothing in the file"),
+        ("x, n", "[x for _ in range(n)]", "f(torch.ones(2), torch.tensor(1))", "passes a Tensor"),
+        ("x, n", "x[:n]", "f(torch.ones(2), torch.tensor(1))\nf(torch.ones(2), 1)", "passes a T"),
     ],
 )
 def test_what_is_not_known_is_not_annotated(signature, body, after, reason, reported):
@@ -161,6 +192,8 @@ def test_what_is_not_known_is_not_annotated(signature, body, after, reason, repo
     [
         ("x, eps=1e-6", "x + eps", "", "safe"),
         ("x, n", "x[:n]", "f(torch.ones(2), 1)", "safe"),
+        ("x, n", "x[:n]", "", "unsafe"),
+        ("x, n", "[x for _ in range(n)]", "", "safe"),
         ("x, p=0", "torch.nn.functional.dropout(x, p)", "", "unsafe"),
         ("x, s", "x * s", "f(torch.ones(2), 2)\nf(torch.ones(2), 2.5)", "unsafe"),
         ("x, dim", "x.sum(dim)", "", "unsafe"),
@@ -170,6 +203,67 @@ def test_what_is_not_known_is_not_annotated(signature, body, after, reason, repo
 def test_only_what_leaves_no_choice_is_safe(signature, body, after, safety, reported):
     (only,) = reported(scripted(signature, body, after))
     assert only.fix_safety.value == safety
+
+
+CONVERTED = {
+    "bound of a slice": "x[n:]",
+    "step of a slice": "x[::n]",
+    "one of several sizes": "x.view(n, -1)",
+    "sizes spread": "x.repeat(n, 1)",
+    "dim": "x.unsqueeze(n)",
+    "float": "torch.nn.functional.dropout(x, n)",
+    "int or list": "x.split(n)[0]",
+    "optional": "x.argmax(n)",
+    "dtype": "torch.zeros(2, dtype=n)",
+    "helper": "inner(x, n)",
+}
+REFUSED = {
+    "range": "[x for _ in range(n)]",
+    "list of one": "x.sum(n)",
+    "shifts": "x.roll(n)",
+    "bool": "x.sum(0, keepdim=n)",
+    "string": 'x if n == "a" else -x',
+    "list": "torch.cat(n)",
+    "key": 'n["a"]',
+    "helper": "inner(x, n)",
+}
+HELPER = "def inner(x, n: {}):\n    return x\n"
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_a_use_that_takes_a_tensor_too_is_no_fault_where_one_is_passed(name, reported, compiles):
+    source = HELPER.format("int") + scripted("x, n", CONVERTED[name])
+    assert compiles(source)
+    (only,) = reported(source)
+    assert "a call that passes one fails" in only.message
+    assert "right if no caller passes a Tensor" in only.fix_title
+    assert reported(f"{source}f(torch.ones(2, 2), torch.tensor(1))\n") == ()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_use_that_takes_no_tensor_is_said_so(name, reported, compiles):
+    source = HELPER.format("bool") + scripted("x, n", REFUSED[name])
+    assert not compiles(source)
+    (only,) = reported(source)
+    assert "takes no Tensor there" in only.message
+
+
+def test_a_default_of_none_that_no_caller_uses_is_silent(reported):
+    source = """
+        class Encoder(torch.nn.Module):
+            def forward(self, x, mask=None):
+                return x if mask is None else x * mask
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder = Encoder()
+            def forward(self, x):
+                return self.encoder(x{})
+        torch.jit.script(Model())
+    """
+    assert reported(source.format(", torch.ones(3)")) == ()
+    (only,) = reported(source.format(""))
+    assert "its default is None" in only.message
 
 
 STYLES = {
