@@ -11,9 +11,10 @@ from jitlint.rule import Context
 
 from ._arguments import HALF, Argument, Trouble, trouble
 from ._kernels import UFUNCS, body_of, may_write, parameters_of
-from ._scopes import gradients_are_off, may_be_caught, tape_records
+from ._scopes import gradients_are_off, is_passed_in, may_be_caught, tape_records
 
 HIDDEN = "the argument is not written in the call itself"
+PASSED_IN = "the kernel is passed in, and other functions may be that take the tensor itself"
 MAY_BE_NONE = "the argument may be None, which needs a branch before the call"
 NEEDS_GRADIENT = (
     "the tensor requires a gradient, which ends in a kernel: detach it, or call under "
@@ -46,6 +47,8 @@ class Bridges:
     is_safe: bool = True
 
     def fix(self, refused: list[Argument]) -> Fix:
+        if is_passed_in(self.call, self.ctx):
+            raise Withheld(PASSED_IN)
         replacements: dict[cst.CSTNode, cst.CSTNode] = {}
         for argument in refused:
             if argument.node is None:

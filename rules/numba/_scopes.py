@@ -6,6 +6,7 @@ import libcst as cst
 
 from jitlint.analysis.makers import NO_GRADIENTS
 from jitlint.analysis.observations import Call
+from jitlint.analysis.scope import function_of
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Static
 from jitlint.rule import Context
@@ -23,6 +24,16 @@ def gradients_are_off(call: Call, ctx: Context) -> bool:
     """Whether the call stands where torch records nothing, in its own function."""
     switched = (_switched(node, call) for node in _contexts(call, ctx))
     return next((mode for mode in switched if mode is not None), None) is False
+
+
+def is_passed_in(call: Call, ctx: Context) -> bool:
+    """Whether what is called is a parameter, which another caller may give another function."""
+    name, around = call.node.func, function_of(call.node, ctx.module)
+    while isinstance(name, cst.Name) and around is not None:
+        if any(param.name.value == name.value for param in found_in(around.params, cst.Param)):
+            return True
+        around = function_of(around, ctx.module)
+    return False
 
 
 def may_be_caught(call: Call, ctx: Context) -> bool:

@@ -51,7 +51,8 @@ class NumbaTensorArgument(Rule):
     `.item()` of a tensor of which it is not known that it needs no gradient, and any fix
     inside a `try` with handlers or a `with` that may swallow the error. Withheld where
     the tensor requires a gradient, where a GradientTape records, where the kernel writes into
-    what would be a copy, and where the argument may be None.
+    what would be a copy, where the argument may be None, and where the kernel is a parameter
+    of the function that calls it.
 
     ## Measured
     numba 0.68.0, torch 2.13.0, tensorflow 2.21.0: `jit(forceobj=True)` accepts every tensor;

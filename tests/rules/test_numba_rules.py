@@ -125,6 +125,10 @@ WITHHELD = {
     "a sparse tensor has no array": "def f(x: torch.Tensor):\n    total(x.to_sparse_csr())",
     "the write into a copy would be lost": "def f(x: torch.Tensor):\n    clip(x.half(), 1.0)",
     "is not written in the call": "def f(x: torch.Tensor):\n    list(map(total, [x, x]))",
+    "the kernel is passed in": (
+        "def run(f, x):\n    return f(x)\n"
+        "def f(x: torch.Tensor):\n    run(total, x), run(torch.relu, x)"
+    ),
     "may be None": "def f(x: torch.Tensor | None = None):\n    total(x)",
     "a GradientTape records": (
         "import tensorflow as tf\ndef f(x: tf.Tensor):\n"
