@@ -612,6 +612,10 @@ CUT = {
 }
 
 COMES = {
+    "all that there are": """
+        for b in data.take(-1):
+            step(b)
+    """,
     "a test with nothing behind it": """
         for i, b in enumerate(data):
             if i % 10 == 0:
