@@ -53,8 +53,8 @@ def whole(element: Value) -> Value:
 
 
 def may_end_early(node: cst.CSTNode) -> bool:
-    """Whether the body of a loop leaves it by `break`, perhaps before the last batch."""
-    if isinstance(node, cst.Break):
+    """Whether the body of a loop leaves it, perhaps before the last batch."""
+    if isinstance(node, cst.Break | cst.Return):
         return True
     inner = cst.For | cst.While | cst.FunctionDef | cst.ClassDef
     return any(may_end_early(part) for part in parts_of(node) if not isinstance(part, inner))

@@ -125,7 +125,10 @@ def _enumerate(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpr
 def _zip(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if arguments.rest is not None:
         return UNKNOWN
-    return Sequence(Tuple(tuple(element_of(value) for value in arguments.positional)))
+    items = [element_of(value) for value in arguments.positional]
+    if not all(any(batches.loaders_of(item)) for item in items):
+        items = list(map(batches.whole, items))  # what else is gone through may be shorter
+    return Sequence(Tuple(tuple(items)))
 
 
 @handles("builtins.map")
@@ -154,8 +157,13 @@ def _chain(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressi
     return Sequence(element_of(Tuple(tuple(map(element_of, arguments.positional)))))
 
 
-@handles("itertools.islice", "itertools.cycle")
+@handles("itertools.islice")
 def _part(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    return Sequence(batches.whole(element_of(arguments.first)))
+
+
+@handles("itertools.cycle")
+def _cycle(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     return Sequence(element_of(arguments.first))
 
 

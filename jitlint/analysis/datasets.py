@@ -152,9 +152,9 @@ def _recounted(dataset: Dataset, name: str, arguments: "Arguments") -> Dataset:
     """With other elements, or as many for ever; the last need not be among the first few."""
     if name == "repeat":
         return replace(dataset, rows=None, is_endless=not arguments.all())
-    if name != "take":
-        return replace(dataset, rows=None)
     count = _number(arguments.get(0, "count"))
+    if name != "take" or count == -1:  # all
+        return replace(dataset, rows=None)
     if count is None:
         return Dataset(whole(dataset.element))
     rows = count if dataset.is_endless or count < (dataset.rows or 0) else None

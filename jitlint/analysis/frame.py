@@ -61,13 +61,13 @@ than the class table."""
 @dataclass(slots=True)
 class Loop:
     """The environments that leave the body of a loop early. `outside` are the variables from
-    before a loop that becomes an operator of a graph; `counter` is the one that `enumerate`
-    counts the rounds in."""
+    before a loop that becomes an operator of a graph; `bound` are the names that
+    the loop binds."""
 
     breaks: list[Variables] = field(default_factory=list)
     continues: list[Variables] = field(default_factory=list)
     outside: frozenset[str] = frozenset()
-    counter: str = ""
+    bound: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

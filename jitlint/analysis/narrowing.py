@@ -132,14 +132,7 @@ def _split_sizes(
 def _split_batches(
     frame: Frame, node: cst.Comparison, when_true: Variables, when_false: Variables
 ) -> None:
-    """A test of the size of a batch, or of how many came: it is not the last one, or whoever
-    wrote the test knows."""
-    match node:
-        case cst.Comparison(left=cst.Name(value=name), comparisons=[cst.ComparisonTarget(op)]):
-            if any(loop.counter == name for loop in frame.loops):
-                is_first = when_true if isinstance(op, UP_TO) else when_false
-                is_first.update({path: whole(value) for path, value in is_first.items()})
-            return
+    """A test of the size of a batch: it is not the last one, or whoever wrote it knows."""
     tested = {loader for size in _sizes_in(frame, node) for loader in loaders_of(size)}
     if not tested:
         return
@@ -148,8 +141,6 @@ def _split_batches(
         ways.update({path: whole(value) for path, value in judged.items()})
 
 
-UP_TO = (cst.Equal, cst.LessThan, cst.LessThanEqual, cst.In)
-"""Operators that hold for the first few."""
 SIZES = {External("builtins.len"), External("tensorflow.shape"), External("tensorflow.size")}
 
 
@@ -161,6 +152,8 @@ def _sizes_in(frame: Frame, node: cst.CSTNode) -> Iterator[Value]:
         with frame.quiet():
             match each:
                 case cst.Attribute(value=of, attr=cst.Name("shape" | "size")):
+                    yield evaluate(frame, of)
+                case cst.Call(func=cst.Attribute(value=of, attr=cst.Name("get_shape"))):
                     yield evaluate(frame, of)
                 case cst.Call(func=function, args=[cst.Arg(value=of), *_]):
                     if evaluate(frame, function) in SIZES:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
 from jitlint.analysis.annotations import annotated_value
-from jitlint.analysis.batches import may_end_early, whole
+from jitlint.analysis.batches import loaders_of, may_end_early, whole
 from jitlint.analysis.expressions import (
     branch,
     evaluate,
@@ -25,6 +25,7 @@ from jitlint.analysis.makers import NO_GRADIENTS
 from jitlint.analysis.observations import Construct, Use
 from jitlint.analysis.operators import binary
 from jitlint.analysis.process import is_setting
+from jitlint.analysis.scope import names_read, names_written
 from jitlint.analysis.values import (
     MAX_ITEMS,
     NONE,
@@ -285,6 +286,9 @@ def _dotted(node: cst.CSTNode) -> str:
 
 def _if(frame: Frame, node: cst.If) -> bool:
     decided, when_true, when_false = branch(frame, node.test, Construct.IF, node)
+    ragged = _judged_batches(frame, node, when_true)
+    when_true |= {path: whole(value) for path, value in ragged.items()}
+    when_false |= {path: whole(value) for path, value in ragged.items()}
     ends: list[Variables | None] = [None, None]
     with frame.under(setting=decided is None and is_setting(frame, node.test)):
         if decided is not False:
@@ -298,7 +302,22 @@ def _if(frame: Frame, node: cst.If) -> bool:
             elif node.orelse is not None:
                 falls = execute_block(frame, node.orelse.body)
             ends[1] = frame.variables if falls else None
-    return _continue_with(frame, join_variables(*ends))
+    after = join_variables(*ends)
+    if after is not None and None not in ends:
+        after |= ragged  # either way goes on
+    return _continue_with(frame, after)
+
+
+def _judged_batches(frame: Frame, node: cst.If, variables: Variables) -> Variables:
+    """The batches that may be smaller last ones, but not behind a test of what changes with
+    the rounds of a loop: that may well be there to let others pass only."""
+    if frame.region is not None or not frame.loops:
+        return {}
+    if frame.loops[-1].bound.isdisjoint(names_read(node.test)):
+        return {}
+    kept = {path: value for path, value in variables.items() if any(loaders_of(value))}
+    written = names_written(node) if kept else frozenset()
+    return {path: value for path, value in kept.items() if path.partition(".")[0] not in written}
 
 
 def _continue_with(frame: Frame, variables: Variables | None) -> bool:
@@ -318,9 +337,8 @@ def _for(frame: Frame, node: cst.For) -> bool:
     start: Variables | None = frame.variables
     breaks: Variables | None = None
     outside = once.outside_of_loop(frame, collection)
-    counter = _counter(frame, node)
     for _ in range(_passes(frame)):
-        loop = Loop(outside=outside, counter=counter)
+        loop = Loop(outside=outside, bound=names_written(node))
         frame.loops.append(loop)
         frame.variables = dict(start or {})
         bind(frame, node.target, element)
@@ -329,15 +347,6 @@ def _for(frame: Frame, node: cst.For) -> bool:
         start = _join_many([start, end, *loop.continues])
         breaks = _join_many([breaks, *loop.breaks])
     return _after_loop(frame, node, start, breaks)
-
-
-def _counter(frame: Frame, node: cst.For) -> str:
-    """`i` of `for i, x in enumerate(…)`."""
-    match node.target, node.iter:
-        case cst.Tuple(elements=[cst.Element(value=cst.Name(value=name)), _]), cst.Call(func=func):
-            with frame.quiet():
-                return name if evaluate(frame, func) == External("builtins.enumerate") else ""
-    return ""
 
 
 def _while(frame: Frame, node: cst.While) -> bool:
@@ -352,7 +361,7 @@ def _while(frame: Frame, node: cst.While) -> bool:
         leave = None if decided is True else when_false
         if decided is False:
             break
-        loop = Loop()
+        loop = Loop(bound=names_written(node))
         frame.loops.append(loop)
         frame.variables = when_true
         falls = execute_block(frame, node.body)

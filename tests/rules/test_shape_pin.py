@@ -565,3 +565,81 @@ def test_a_fix_of_an_error_that_nothing_catches_is(tmp_path):
                 return tf.reshape(x, [x.shape[0], 5, 1])
     """
     assert [each.fix_safety for each in check(tmp_path, free)] == [Safety.SAFE]
+
+
+PIPELINE = """
+@tf.function(jit_compile=True)
+def step(x):
+    return tf.reduce_sum(x)
+
+data = tf.data.Dataset.from_tensor_slices(np.ones((10, 4), np.float32)).batch(4)
+"""
+
+CUT = {
+    "a size that was read before": """
+        for b in data:
+            n = b.shape[0]
+            if n < 4:
+                continue
+            step(b)
+    """,
+    "a part": """
+        import itertools
+
+        for b in itertools.islice(data, 2):
+            step(b)
+        for _, b in zip(range(2), data):
+            step(b)
+    """,
+    "a comprehension": """
+        sums = [step(b) for b in data if len(b) == 4]
+    """,
+    "one's own count": """
+        i = 0
+        for b in data:
+            if i == 0:
+                step(b)
+            i += 1
+    """,
+    "the first only": """
+        def first():
+            for b in data:
+                return step(b)
+    """,
+    "one of two ways": """
+        sums = [step(b) if b.shape[0] == 4 else tf.reduce_sum(b) for b in data]
+    """,
+}
+
+COMES = {
+    "all that there are": """
+        for b in data.take(-1):
+            step(b)
+    """,
+    "a test with nothing behind it": """
+        for i, b in enumerate(data):
+            if i % 10 == 0:
+                print("at", i)
+            step(b)
+    """,
+    "a test of something else": """
+        def run(training):
+            for b in data:
+                if training:
+                    step(b)
+    """,
+    "two pipelines": """
+        for a, b in zip(data, data):
+            step(a)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_last_batch_that_is_not_passed_is_not_reported(name, tmp_path):
+    assert not check(tmp_path, PIPELINE + textwrap.dedent(CUT[name]))
+
+
+@pytest.mark.parametrize("name", COMES)
+def test_a_last_batch_that_comes_is(name, tmp_path):
+    assert len(check(tmp_path, PIPELINE + textwrap.dedent(COMES[name]))) == 1
