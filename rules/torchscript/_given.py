@@ -17,6 +17,7 @@ from jitlint.analysis.values import (
     Static,
     Tensor,
     Tuple,
+    Unknown,
     Value,
 )
 from jitlint.harness import EXAMPLES
@@ -132,8 +133,8 @@ def _is_supposed(value: Value) -> bool:
     return isinstance(value, Tensor) and value.origin is Origin.SUPPOSED
 
 
-def is_always_tensor(seen: CompiledFunction, name: str) -> bool:
-    """Whether it is called by compiled code alone, which passes a Tensor each time.
+def is_always_passed(seen: CompiledFunction, name: str) -> bool:
+    """Whether it is called by compiled code alone, which passes something each time.
 
     The `forward` of a submodule is compiled for its own sake as well, by the same call.
     """
@@ -141,11 +142,18 @@ def is_always_tensor(seen: CompiledFunction, name: str) -> bool:
     moments = list(zip(regions, seen.arguments, strict=True))
     called = [(region, bound) for region, bound in moments if not _is_entry(region)]
     compiled_by = {region.entry for region, _ in called if region is not None}
+    if len(called) < len(moments) and seen.function.name != "forward":
+        return False
     machine = seen.moments[0].frame.machine
     given = [*(bound for _, bound in called), *machine.call_sites.get(seen.function, ())]
-    return all(region is not None and region.entry in compiled_by for region, _ in moments) and all(
-        isinstance(value := bound.get(name), Tensor) and not value.maybe for bound in given
+    return all(region is not None and region.entry in compiled_by for region in regions) and all(
+        _is_passed(bound.get(name)) for bound in given
     )
+
+
+def _is_passed(value: Value | None) -> bool:
+    """What nothing is known of is no None, and has to be a Tensor in compiled code."""
+    return isinstance(value, Tensor | Unknown) and not (isinstance(value, Tensor) and value.maybe)
 
 
 def _calls(seen: CompiledFunction) -> Iterator[Mapping[str, Value]]:

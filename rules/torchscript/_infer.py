@@ -7,7 +7,7 @@ import libcst as cst
 
 from jitlint.analysis.observations import CompiledFunction
 
-from ._given import default_type, given_types, is_always_tensor
+from ._given import default_type, given_types, is_always_passed
 from ._types import (
     INT,
     NONE,
@@ -35,20 +35,20 @@ ELEMENTS = "the type of its elements is not known"
 class Evidence:
     """`default` is None where there is none (NONE is the type of a default `None`).
 
-    `always_tensor`: every call passes a Tensor, so that the default is never used.
+    `always_passed`: every call passes something, so that the default is never used.
     """
 
     default: Type | None
     given: tuple[Type, ...]
     uses: tuple[Use, ...]
-    always_tensor: bool
+    always_passed: bool
 
     @classmethod
     def of(cls, parameter: cst.Param, seen: CompiledFunction, uses: Sequence[Use]) -> "Evidence":
         name = parameter.name.value
         given = tuple(given_types(seen, name))
         default = default_type(parameter, seen)
-        return cls(default, given, tuple(uses), is_always_tensor(seen, name))
+        return cls(default, given, tuple(uses), is_always_passed(seen, name))
 
     @property
     def excluding(self) -> Use | None:

@@ -64,7 +64,7 @@ def _untyped(
 def _why(evidence: Evidence, parameter: cst.Param, module: cst.Module) -> str | None:
     """What the parameter is that no Tensor is; None if it may be one."""
     default, other = evidence.default, evidence.other
-    if default == NONE and evidence.uses and not evidence.always_tensor:
+    if default == NONE and evidence.uses and not evidence.always_passed:
         return "its default is None, and a call that relies on it fails"
     if default not in (None, NONE, TENSOR):
         assert default is not None

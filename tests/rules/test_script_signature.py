@@ -262,8 +262,22 @@ def test_a_default_of_none_that_no_caller_uses_is_silent(reported):
         torch.jit.script(Model())
     """
     assert reported(source.format(", torch.ones(3)")) == ()
+    assert reported(source.format(", mask=elsewhere(x)")) == ()
     (only,) = reported(source.format(""))
     assert "its default is None" in only.message
+
+
+def test_a_default_of_none_that_a_caller_outside_may_use_is_reported(reported):
+    source = """
+        class Model(torch.nn.Module):
+            @torch.jit.export
+            def scaled(self, x, by=None):
+                return x if by is None else x * by
+            def forward(self, x):
+                return self.scaled(x, x)
+        torch.jit.script(Model())
+    """
+    assert len(reported(source)) == 1
 
 
 STYLES = {

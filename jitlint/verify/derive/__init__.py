@@ -61,11 +61,10 @@ class Derived:
 def derive(question: Question) -> Derived | None:
     """None where nothing is found that the old code takes."""
     parameters, fits = question.parameters, question.fits
-    rows = [
-        row
-        for row in written_rows(question.source, question.namespace, question.names, parameters)
-        if fits(Trial(row.args, row.kwargs))
-    ]
+    written = written_rows(question.source, question.namespace, question.names, parameters)
+    rows = [row for row in written if fits(Trial(row.args, row.kwargs))]
+    if written and not rows and question.untyped is Untyped.TENSOR:
+        return None  # a call that the compiled code alone takes: other inputs do not stand for it
     if rows:
         labels = ", ".join(dict.fromkeys(row.label for row in rows))
         return Derived(f"inputs taken from {labels}", tuple(rows), written=True)
