@@ -103,7 +103,8 @@ def test_the_verifier_proves_every_fixed_file():
         verify.Request(path, each.source.data, each.new, each.tests)
         for path, each in changes.items()
     ]
-    reports = verify.verify(requests, verify.Options(device="cpu"), stages.silent)
+    options = verify.Options(device="cpu", timeout=600)  # proofs, on however slow a machine
+    reports = verify.verify(requests, options, stages.silent)
     unproved = {
         named(report.path): report.reason
         for report in reports
