@@ -148,6 +148,12 @@ WRONG = {
 UNPROVED = {
     "never run": edited(STEP.format(parameters="x", result="x * 2") + UNUSED, "x.rows + 1", "1"),
     "nothing fits": step("x", "x.rows * 2", "2 * x.rows"),
+    "a call that the compiled code alone takes": edited(
+        "@torch.jit.script\ndef crop(x, n):\n    return x[:n] / n\n"
+        "\ndef main():\n    crop(torch.ones(4), torch.tensor(2.5))\n",
+        "x, n)",
+        "x, n: int)",
+    ),
 }
 REASONS = {
     "a variable": "inputs taken from `ARGS`",
