@@ -1,7 +1,7 @@
 """What the verifier needs of a compiler. One module implements it for each."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -59,16 +59,19 @@ class Session(Protocol[TargetT]):
 
 
 class Compiler(Protocol[VersionT, EntryT, GivenT, TargetT]):
-    """Versions, entries, inputs and targets are those of the framework."""
+    """Versions, entries, inputs and targets are those of the framework.
+
+    A compiler inherits from it, and says only what is otherwise than here.
+    """
 
     kind: RegionKind
     # What has to be as in the old eager code, whatever the old compiled code does.
-    strict: frozenset[Aspect]
+    strict: frozenset[Aspect] = frozenset()
     compared: frozenset[Aspect]
     # The code of the break that stands for a backend's failure.
-    backend_failed: str
+    backend_failed: str = ""
     # Codes of breaks that the code asks for itself, such as by torch.compiler.disable.
-    asked_for: frozenset[str]
+    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]: ...
 
@@ -78,15 +81,20 @@ class Compiler(Protocol[VersionT, EntryT, GivenT, TargetT]):
 
     def accepts(self, entry: EntryT, given: GivenT) -> bool:
         """Whether the compiled form is meant to be called with this input."""
+        return True
 
     def answers(self, entry: EntryT, given: GivenT) -> bool:
         """Whether a difference on this input is for the fix to answer for."""
+        return True
 
     def refuses(self, failure: Failure) -> bool:
         """Whether the failure is the compiler's no, not an exception of the code."""
+        return False
 
     def has_no_reference(self, failure: Failure) -> bool:
         """Whether nothing is known of what the refused code should have done."""
+        return False
 
     def reference(self) -> AbstractContextManager[None]:
         """In force while the old code runs eagerly: cures what a compiler refuses there."""
+        return nullcontext()

@@ -19,7 +19,7 @@ from unittest import mock
 
 from jitlint.region import RegionKind
 from jitlint.verify.aspects import Aspect, Failure
-from jitlint.verify.compiler import Mode, Session
+from jitlint.verify.compiler import Compiler, Mode, Session
 from jitlint.verify.records import Options
 
 KERNEL_CLASSES = (
@@ -40,12 +40,9 @@ class NoReferenceError(Exception):
     """The call is refused, and the kernel does not agree with its own Python function."""
 
 
-class NumbaKernels:
+class NumbaKernels(Compiler[object, object, object, object]):
     kind = RegionKind.NUMBA
-    strict: frozenset[Aspect] = frozenset()
     compared = frozenset(Aspect)
-    backend_failed = ""
-    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return ()
@@ -54,12 +51,6 @@ class NumbaKernels:
         self, version: object, entry: object, mode: Mode
     ) -> AbstractContextManager[Session[object]]:
         raise NotImplementedError
-
-    def accepts(self, entry: object, given: object) -> bool:
-        return True
-
-    def answers(self, entry: object, given: object) -> bool:
-        return True
 
     def refuses(self, failure: Failure) -> bool:
         return failure.type in (_name(LostGradientError), _name(NoReferenceError))

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from jitlint.region import RegionKind
 from jitlint.verify.array_module import Entry, Given, Module
-from jitlint.verify.aspects import Aspect, Failure
-from jitlint.verify.compiler import Log, Mode
+from jitlint.verify.aspects import Aspect
+from jitlint.verify.compiler import Compiler, Log, Mode
 from jitlint.verify.records import Options
 
 
@@ -57,18 +57,15 @@ class LayerSession:
 
 
 @dataclass(eq=False, slots=True)
-class TensorflowFunction:
+class TensorflowFunction(Compiler[Module, Entry, Given, Given]):
     """One compiler of TensorFlow; they differ in what they trace, and who compiles it."""
 
     kind: RegionKind
     label: str
     session_of: Callable[[Entry], FunctionSession | LayerSession]
-    strict: frozenset[Aspect] = frozenset()
     compared: frozenset[Aspect] = frozenset(
         {Aspect.OUTPUT, Aspect.GRADIENT, Aspect.EXCEPTION, Aspect.MUTATION}
     )
-    backend_failed: str = ""
-    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode(self.label, whole=True),)
@@ -78,18 +75,6 @@ class TensorflowFunction:
         self, version: Module, entry: Entry, mode: Mode
     ) -> Iterator[FunctionSession | LayerSession]:
         yield self.session_of(entry)
-
-    def accepts(self, entry: Entry, given: Given) -> bool:
-        return True
-
-    def answers(self, entry: Entry, given: Given) -> bool:
-        return True
-
-    def refuses(self, failure: Failure) -> bool:
-        return False
-
-    def has_no_reference(self, failure: Failure) -> bool:
-        return False
 
     def reference(self) -> AbstractContextManager[None]:
         return eagerly()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -14,10 +14,10 @@ from torch import _logging as torch_logging
 from jitlint.region import RegionKind
 from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.compiler import Log, Mode
-from jitlint.verify.inputs import Given
 from jitlint.verify.loading import Version, forget_aliases
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, Options
+from jitlint.verify.runs import TorchCompiler
 from jitlint.verify.state import Target
 
 # Every input has to reach the compiled code: past the limit, Dynamo silently runs eagerly.
@@ -77,9 +77,8 @@ class DynamoSession:
             self.breaks.setdefault((found.line, found.code), found)
 
 
-class TorchCompile:
+class TorchCompile(TorchCompiler):
     kind = RegionKind.COMPILE
-    strict: frozenset[Aspect] = frozenset()
     compared = frozenset(Aspect)
     backend_failed = BACKEND_FAILED
     asked_for = frozenset({"GB0098"})
@@ -97,20 +96,8 @@ class TorchCompile:
             yield session
         forget_aliases(version.module.__name__)
 
-    def accepts(self, entry: Entry, given: Given) -> bool:
-        return True
-
-    def answers(self, entry: Entry, given: Given) -> bool:
-        return True
-
     def refuses(self, failure: Failure) -> bool:
         return failure.type.startswith(("torch._dynamo.exc.", "torch._inductor.exc."))
-
-    def has_no_reference(self, failure: Failure) -> bool:
-        return False
-
-    def reference(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 def _mode(backend: str, whole: bool) -> Mode:

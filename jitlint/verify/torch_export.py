@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,13 @@ import torch
 import torch.export
 
 from jitlint.region import RegionKind
-from jitlint.verify.aspects import Aspect, Failure
+from jitlint.verify.aspects import Aspect
 from jitlint.verify.compiler import Log, Mode, RefusalError
 from jitlint.verify.inputs import Given
 from jitlint.verify.loading import Version, forget_aliases
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, Options
+from jitlint.verify.runs import TorchCompiler
 from jitlint.verify.state import Target
 
 _KEPT_OPTIONS = ("dynamic_shapes", "strict")
@@ -50,13 +51,10 @@ class ExportSession:
         return Log(self.graphs, tuple(self.breaks))
 
 
-class TorchExport:
+class TorchExport(TorchCompiler):
     kind = RegionKind.EXPORT
-    strict: frozenset[Aspect] = frozenset()
     # The exported program has parameters of its own, and prints nothing.
     compared = frozenset({Aspect.OUTPUT, Aspect.EXCEPTION})
-    backend_failed = ""
-    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode("torch.export", whole=True),)
@@ -70,18 +68,6 @@ class TorchExport:
     def accepts(self, entry: Entry, given: Given) -> bool:
         """A static export takes the example's shapes only."""
         return entry.example is None or Given("", entry.example).shapes() == given.shapes()
-
-    def answers(self, entry: Entry, given: Given) -> bool:
-        return True
-
-    def refuses(self, failure: Failure) -> bool:
-        return False
-
-    def has_no_reference(self, failure: Failure) -> bool:
-        return False
-
-    def reference(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 def _as_break(error: Exception, path: str) -> Break:

@@ -9,7 +9,7 @@ import inspect
 import io
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,10 @@ import torch
 from jitlint.region import RegionKind
 from jitlint.verify.aspects import Aspect, Failure
 from jitlint.verify.compiler import Log, Mode, RefusalError
-from jitlint.verify.inputs import Given
 from jitlint.verify.loading import Version
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, Options
+from jitlint.verify.runs import TorchCompiler
 from jitlint.verify.scripting import script
 from jitlint.verify.state import Target
 
@@ -71,14 +71,12 @@ class ScriptSession:
         return Log(self.graphs, tuple(self.breaks))
 
 
-class TorchScript:
+class TorchScript(TorchCompiler):
     kind = RegionKind.SCRIPT
     strict = frozenset({Aspect.OUTPUT})
     # Exceptions become torch.jit.Error, attributes and lists are the compiled code's own,
     # and numbers are printed in another way, fix or no fix.
     compared = frozenset({Aspect.OUTPUT, Aspect.EXCEPTION, Aspect.GRADIENT})
-    backend_failed = ""
-    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (SCRIPT, LOADED)
@@ -87,21 +85,9 @@ class TorchScript:
     def session(self, version: Version, entry: Entry, mode: Mode) -> Iterator[ScriptSession]:
         yield ScriptSession(entry, mode)
 
-    def accepts(self, entry: Entry, given: Given) -> bool:
-        return True
-
-    def answers(self, entry: Entry, given: Given) -> bool:
-        return True
-
     def refuses(self, failure: Failure) -> bool:
         """A type that is declared, and wrong, is the code's fault."""
         return _UNTYPED_ARGUMENT in failure.message
-
-    def has_no_reference(self, failure: Failure) -> bool:
-        return False
-
-    def reference(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 def _loaded(compiled: Any) -> Any:

@@ -3,19 +3,20 @@
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from jitlint.region import RegionKind
-from jitlint.verify.aspects import Aspect, Failure
+from jitlint.verify.aspects import Aspect
 from jitlint.verify.compiler import Log, Mode, RefusalError
 from jitlint.verify.inputs import Given
 from jitlint.verify.loading import Version
 from jitlint.verify.recorder import Entry
 from jitlint.verify.records import Break, Options
+from jitlint.verify.runs import TorchCompiler
 from jitlint.verify.state import Target
 
 _KEPT_OPTIONS = ("strict",)
@@ -49,13 +50,11 @@ class TraceSession:
         return Log(self.graphs)
 
 
-class TorchTrace:
+class TorchTrace(TorchCompiler):
     kind = RegionKind.TRACE
     # Prints, Python state and exception types do not survive tracing, fix or no fix.
     strict = frozenset({Aspect.OUTPUT})
     compared = frozenset(Aspect) - {Aspect.PRINTED}
-    backend_failed = ""
-    asked_for: frozenset[str] = frozenset()
 
     def modes(self, options: Options) -> tuple[Mode, ...]:
         return (Mode("torch.jit.trace", whole=True),)
@@ -64,18 +63,6 @@ class TorchTrace:
     def session(self, version: Version, entry: Entry, mode: Mode) -> Iterator[TraceSession]:
         yield TraceSession(entry)
 
-    def accepts(self, entry: Entry, given: Given) -> bool:
-        return True
-
     def answers(self, entry: Entry, given: Given) -> bool:
         """Shapes are baked in as well, but that is another finding."""
         return entry.example is None or Given("", entry.example).shapes() == given.shapes()
-
-    def refuses(self, failure: Failure) -> bool:
-        return False
-
-    def has_no_reference(self, failure: Failure) -> bool:
-        return False
-
-    def reference(self) -> AbstractContextManager[None]:
-        return nullcontext()
