@@ -105,6 +105,13 @@ NO_GRADIENTS = frozenset(
 
 KERAS_COMPILE = "keras.Model.compile"
 
+KERAS_INPUTS = tuple(
+    f"{package}.{name}"
+    for package in ("keras", "tensorflow.keras")
+    for name in ("Input", "layers.Input")
+)
+"""What makes the symbol on which layers are called."""
+
 EXPORTED = "torch.jit.export"
 
 SCRIPTED = frozenset({"torch.jit.script", "torch.jit.script_if_tracing"})

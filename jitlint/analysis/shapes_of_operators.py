@@ -10,6 +10,7 @@ import libcst as cst
 from jitlint.analysis import shapes
 from jitlint.analysis.calls import apply, handles
 from jitlint.analysis.frame import Frame
+from jitlint.analysis.makers import KERAS_INPUTS
 from jitlint.analysis.operators import leaves_of
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
@@ -208,10 +209,7 @@ def _unstack(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpr
     return Sequence(replace(GRAPH_TENSOR, shape=None))
 
 
-@handles(
-    *("keras.Input", "keras.layers.Input"),
-    *("tensorflow.keras.Input", "tensorflow.keras.layers.Input"),
-)
+@handles(*KERAS_INPUTS)
 def _input(frame: Frame, name: str, arguments: "Arguments", node: cst.BaseExpression) -> Value:
     """The batch is not part of the shape that is given."""
     whole = shapes.shape_of(arguments.keywords.get("batch_shape"))

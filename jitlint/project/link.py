@@ -9,7 +9,7 @@ import libcst as cst
 
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine, RegionRequest
-from jitlint.analysis.makers import EXPORTED, KERAS_COMPILE, UNSCRIPTED, makers
+from jitlint.analysis.makers import EXPORTED, KERAS_COMPILE, KERAS_INPUTS, UNSCRIPTED, makers
 from jitlint.analysis.shapes import BATCH_OPEN
 from jitlint.analysis.shapes_of_operators import GRAPH_TENSOR
 from jitlint.analysis.statements import execute
@@ -97,8 +97,7 @@ COMPILABLE = ("torch.nn", "keras.", "tensorflow.keras.")
 """Packages with classes whose objects have a method `compile`."""
 PIPELINES = (
     *("tensorflow.data.", "keras.layers.Lambda", "tensorflow.keras.layers.Lambda"),
-    *("keras.Input", "keras.layers.Input", "tensorflow.keras.Input"),
-    "tensorflow.keras.layers.Input",
+    *KERAS_INPUTS,
 )
 """What these are given runs in a graph, and layers that are called on what they make."""
 
