@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
+from jitlint.analysis.extract_constants import constants
 from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
 from jitlint.analysis.extract_creations import with_creations
@@ -86,6 +87,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "numbers": lambda table: {"numbers": numbers()},
     "graph_breaks": lambda table: {"graph_breaks": registry()},
     "skipped": lambda table: {"skipped": skipped()},
+    "constants": lambda table: {"constants": constants()},
 }
 """Sections that are extracted apart from the operators, from the table as far as it is known."""
 AT_ONCE = 40

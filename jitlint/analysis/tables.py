@@ -297,6 +297,11 @@ class Table:
         """What a construct of Python does to a tensor, such as "index_by_mask"."""
         return self._operator("constructs", name)
 
+    def constants(self, *kinds: str) -> frozenset[str]:
+        """The dotted names of dtypes ("dtype"), layouts and memory formats."""
+        listed = self._data.get("constants", {})
+        return frozenset(name for kind in kinds or listed for name in listed.get(kind, ()))
+
     def lists(self, section: str, name: str) -> bool:
         """Whether a section that is a list of names has this one."""
         return name in self._lists(section)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from jitlint.analysis import tables
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import (
     Dict,
@@ -23,16 +24,7 @@ from jitlint.analysis.values import (
 from ._kernels import parameters_of
 
 HALF = frozenset({"float16", "bfloat16"})
-CONSTANTS = frozenset(
-    f"torch.{name}"
-    for name in (
-        *("bool", "uint8", "int8", "short", "int16", "int", "int32", "long", "int64"),
-        *("half", "float16", "bfloat16", "float", "float32", "double", "float64"),
-        *("chalf", "complex32", "cfloat", "complex64", "cdouble", "complex128"),
-        *("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"),
-        *("contiguous_format", "channels_last", "channels_last_3d", "preserve_format"),
-    )
-)
+CONSTANTS = tables.load().constants()
 """What Numba has no type for; torch.pi, inf, nan and e are numbers, as are others (measured)."""
 
 

@@ -39,7 +39,7 @@ from ._types import (
     optional,
     tuple_of,
 )
-from ._uses import is_dtype_name
+from ._uses import DTYPES
 
 MADE: Mapping[Value, Type] = {
     External("torch.device"): DEVICE,
@@ -100,7 +100,7 @@ def value_type(value: Value) -> Type | None:
         case External(name) if name in FLOATS:
             return FLOAT
         case External(name):
-            return DTYPE if is_dtype_name(name) else None
+            return DTYPE if name in DTYPES else None
     return _container_type(value)
 
 

@@ -312,19 +312,8 @@ def _are_strings(node: cst.CSTNode) -> bool:
     return all(_is_string(element.value) for element in node.elements)
 
 
-DTYPES = frozenset(
-    {
-        *("float16", "float32", "float64", "bfloat16", "half", "float", "double"),
-        *("int8", "int16", "int32", "int64", "uint8", "short", "int", "long", "bool"),
-        *("complex32", "complex64", "complex128", "cfloat", "cdouble"),
-    }
-)
+DTYPES = tables.load().constants("dtype")
 
 
 def _is_dtype(value: Value) -> bool:
-    return isinstance(value, External) and is_dtype_name(value.name)
-
-
-def is_dtype_name(name: str) -> bool:
-    package, _, last = name.rpartition(".")
-    return package == "torch" and last in DTYPES
+    return isinstance(value, External) and value.name in DTYPES
