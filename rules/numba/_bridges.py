@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from jitlint.analysis.handlers import may_be_caught
 from jitlint.analysis.observations import Call
 from jitlint.analysis.values import Kernel, Optional, Tensor, Tuple, Value, element_of
 from jitlint.finding import Fix, Safety, Withheld
@@ -11,7 +12,7 @@ from jitlint.rule import Context
 
 from ._arguments import HALF, Argument, Trouble, trouble
 from ._kernels import UFUNCS, body_of, may_write, parameters_of
-from ._scopes import gradients_are_off, is_passed_in, may_be_caught, tape_records
+from ._scopes import gradients_are_off, is_passed_in, tape_records
 
 HIDDEN = "the argument is not written in the call itself"
 PASSED_IN = "the kernel is passed in, and other functions may be that take the tensor itself"
@@ -56,7 +57,7 @@ class Bridges:
             node = argument.node.value
             replacements[node] = self.bridged(node, argument.value, argument.parameter)
         # without signatures a ufunc takes tensors as soon as it has a loop for their dtype
-        is_caught = may_be_caught(self.call, self.ctx)
+        is_caught = may_be_caught(self.call.node, self.call)
         is_safe = self.is_safe and self.kernel.maker not in UFUNCS and not is_caught
         safety = Safety.SAFE if is_safe else Safety.UNSAFE
         shown = ", ".join(f"`{self._code(new)}`" for new in replacements.values())

@@ -16,8 +16,6 @@ ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"}) | {
 }
 SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 TAPES = frozenset({"tensorflow.GradientTape"})
-PROPAGATES = ("torch.", "tensorflow.", "builtins.")
-"""Of these no context manager swallows an exception; any other one may."""
 
 
 def gradients_are_off(call: Call, ctx: Context) -> bool:
@@ -33,21 +31,6 @@ def is_passed_in(call: Call, ctx: Context) -> bool:
         if any(param.name.value == name.value for param in found_in(around.params, cst.Param)):
             return True
         around = function_of(around, ctx.module)
-    return False
-
-
-def may_be_caught(call: Call, ctx: Context) -> bool:
-    """Whether code around a call, in its own function, may go on after it has raised."""
-    parents = parents_of(ctx.module)
-    node: cst.CSTNode = call.node
-    while node in parents and not isinstance(node, cst.FunctionDef):
-        node, inner = parents[node], node
-        if isinstance(node, cst.Try | cst.TryStar) and node.handlers and inner is node.body:
-            return True
-        if isinstance(node, cst.With):
-            names = (_name(item.item, call) for item in node.items)
-            if not all(name.startswith(PROPAGATES) for name in names):
-                return True
     return False
 
 

@@ -6,9 +6,9 @@ from math import prod
 import libcst as cst
 
 from jitlint.analysis import shapes
+from jitlint.analysis.handlers import may_be_caught
 from jitlint.analysis.observations import Call, GraphCall, LostShape, Observation, SizeUse
 from jitlint.analysis.scope import binder_of, definition_of, statement_of
-from jitlint.analysis.tree import ancestors_of
 from jitlint.analysis.values import External, Size, StaticShape, Tensor
 from jitlint.finding import Fix, Replacement, Safety, Withheld
 from jitlint.region import RegionKind
@@ -192,21 +192,7 @@ def _is_caught(seen: SizeUse | LostShape) -> bool:
         *((seen, node) for node in (seen.node, *needs)),
         *calls,
     ]
-    return any(
-        _catches(around, place)
-        for place, node in places
-        for around in ancestors_of(node, place.module.tree)
-    )
-
-
-def _catches(around: cst.CSTNode, place: Observation) -> bool:
-    match around:
-        case cst.Try() | cst.TryStar():
-            return bool(around.handlers)
-        case cst.With(items=items):
-            managers = [item.item.func for item in items if isinstance(item.item, cst.Call)]
-            return any(place.value_of(each) == External("contextlib.suppress") for each in managers)
-    return False
+    return any(may_be_caught(node, place) for place, node in places)
 
 
 def _has_signature(use: SizeUse) -> bool:
