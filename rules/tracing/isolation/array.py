@@ -14,7 +14,7 @@ from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tree import definitions_of, nodes_in, parents_of
 from jitlint.analysis.values import External
-from jitlint.finding import Fix, Safety
+from jitlint.finding import Fix, Replacement, Safety
 from jitlint.rule import Context
 
 from ..branch_fixes.emit import TIGHT
@@ -42,16 +42,9 @@ FORBIDDEN = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await)
 def array_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The function around a break, which makes an array whose shape and dtype are plain."""
     function = function_around(seen)
-    name = function.name.value
-    check_position(function, ctx)
-    if definitions_of(ctx.module)[name] > 1:
-        raise Withheld(f"`{name}` is defined more than once")
     if function.returns is None or name_of(seen, function.returns.annotation) != "numpy.ndarray":
-        raise Withheld(f"`{name}` is not declared to return an array")
-    python, operator = (f"_{name.strip('_')}_{end}" for end in ("in_python", "operator"))
-    taken = {python, operator} & set(seen.module.facts.bindings)
-    if taken:
-        raise Withheld(f"`{min(taken)}` is another name in the file")
+        raise Withheld(f"`{function.name.value}` is not declared to return an array")
+    python, operator = names_behind(function, seen, ctx)
     schema = Schema(seen, function)
     spelling = scope.Spelling(seen.module)
     made = cst.Call(spelling.of("from_numpy"), [cst.Arg(schema.call(python, keep=False))])
@@ -72,18 +65,35 @@ def array_as_operator(seen: Observation, ctx: Context) -> Fix:
         f"Make the array in the operator `{operator}`, which has an effect, right if the "
         "arguments have the types that they are annotated with, and no caller maps over it "
         "(torch.vmap)",
-        {
-            function: cst.FlattenSentinel(
-                [
-                    function.with_changes(name=cst.Name(python)),
-                    new.definition(),
-                    *new.registrations(),
-                    front.with_changes(leading_lines=BLANK),
-                ]
-            )
-        },
+        behind(front, function, python, new),
         scope.Spelling(seen.module).imports(),
     )
+
+
+def names_behind(function: cst.FunctionDef, seen: Observation, ctx: Context) -> tuple[str, str]:
+    """Names for what the function did so far, and for the operator that runs that."""
+    name = function.name.value
+    check_position(function, ctx)
+    if definitions_of(ctx.module)[name] > 1:
+        raise Withheld(f"`{name}` is defined more than once")
+    python, operator = (f"_{name.strip('_')}_{end}" for end in ("in_python", "operator"))
+    taken = {python, operator} & set(seen.module.facts.bindings)
+    if taken:
+        raise Withheld(f"`{min(taken)}` is another name in the file")
+    return python, operator
+
+
+def behind(
+    front: cst.FunctionDef, function: cst.FunctionDef, python: str, operator: Operator
+) -> dict[cst.CSTNode, Replacement]:
+    """The function under its new name, the operator, and what calls that under the old name."""
+    code = [
+        function.with_changes(name=cst.Name(python)),
+        operator.definition(),
+        *operator.registrations(),
+        front.with_changes(leading_lines=BLANK),
+    ]
+    return {function: cst.FlattenSentinel(code)}
 
 
 def name_of(seen: Observation, node: cst.BaseExpression) -> str:

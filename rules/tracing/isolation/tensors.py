@@ -16,7 +16,7 @@ from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
 from jitlint.analysis.tables import Operator as Operation
 from jitlint.analysis.tables import Table
-from jitlint.analysis.tree import definitions_of, found_in, parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Static, Tensor, never_needs_gradient
 from jitlint.finding import Fix, Safety
 from jitlint.rule import Context
@@ -25,9 +25,17 @@ from ..branch_fixes.effects import reshaping_in
 from ..branch_fixes.operators import CASTS, RANDOM_METHODS
 from ..branch_fixes.pure import PURE_BUILTINS
 from ..branch_fixes.withheld import Withheld
-from .array import FORBIDDEN, Schema, name_of, own_statements, with_body
-from .operator import BLANK, Operator
-from .whole import check_position, function_around
+from .array import (
+    FORBIDDEN,
+    Schema,
+    behind,
+    name_of,
+    names_behind,
+    own_statements,
+    with_body,
+)
+from .operator import Operator
+from .whole import function_around
 
 WITHOUT_GRADIENT = frozenset(
     f"torch.{kind}Tensor" for kind in ("Bool", "Byte", "Char", "Int", "Long", "Short")
@@ -44,14 +52,7 @@ TUPLES = ("builtins.tuple", "typing.Tuple")
 def tensors_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The function around a break, which makes tensors whose shapes are plain."""
     function = function_around(seen)
-    name = function.name.value
-    check_position(function, ctx)
-    if definitions_of(ctx.module)[name] > 1:
-        raise Withheld(f"`{name}` is defined more than once")
-    python, operator = (f"_{name.strip('_')}_{end}" for end in ("in_python", "operator"))
-    taken = {python, operator} & set(seen.module.facts.bindings)
-    if taken:
-        raise Withheld(f"`{min(taken)}` is another name in the file")
+    python, operator = names_behind(function, seen, ctx)
     schema = Schema(seen, function)
     reader = _Reader(seen, function, frozenset(schema.tensors))
     reader.check_arguments()
@@ -72,16 +73,7 @@ def tensors_as_operator(seen: Observation, ctx: Context) -> Fix:
         f"Make the tensors in the operator `{operator}`, which has an effect, right if the "
         "arguments and results have the types that they are annotated with, and no caller maps "
         "over it (torch.vmap)",
-        {
-            function: cst.FlattenSentinel(
-                [
-                    function.with_changes(name=cst.Name(python)),
-                    new.definition(),
-                    *new.registrations(),
-                    front.with_changes(leading_lines=BLANK),
-                ]
-            )
-        },
+        behind(front, function, python, new),
         spelling.imports(),
     )
 
