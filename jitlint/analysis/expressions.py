@@ -117,12 +117,12 @@ def _test(
 
 def _is_checked(frame: Frame, node: cst.BaseExpression) -> bool:
     """Whether the compiler knows that a test of symbols holds, and needs no guard (measured)."""
-    return bool(frame.checked) and frame.module.tree.code_for_node(bare(node)) in frame.checked
+    return bool(frame.checked) and condition_code(frame, node) in frame.checked
 
 
-def bare(node: cst.BaseExpression) -> cst.BaseExpression:
-    """Without its parentheses."""
-    return node.with_changes(lpar=(), rpar=())
+def condition_code(frame: Frame, node: cst.BaseExpression) -> str:
+    """The code of a condition, the same with parentheses around it and without."""
+    return frame.module.tree.code_for_node(node.with_changes(lpar=(), rpar=()))
 
 
 def asks_data(value: Value) -> bool:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from jitlint.analysis import narrowing
 from jitlint.analysis.calls import Arguments, apply, handles
-from jitlint.analysis.expressions import bare
+from jitlint.analysis.expressions import condition_code
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
 from jitlint.analysis.values import (
@@ -65,7 +65,7 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 @handles("torch._check")
 def _check(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if isinstance(node, cst.Call) and node.args:
-        frame.checked.add(frame.module.tree.code_for_node(bare(node.args[0].value)))
+        frame.checked.add(condition_code(frame, node.args[0].value))
     return NONE
 
 
