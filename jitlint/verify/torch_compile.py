@@ -9,6 +9,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo
+import torch._inductor.config
 from torch import _logging as torch_logging
 
 from jitlint.region import RegionKind
@@ -92,7 +93,7 @@ class TorchCompile(TorchCompiler):
     def session(self, version: Version, entry: Entry, mode: Mode) -> Iterator[DynamoSession]:
         forget_aliases(version.module.__name__)
         session = DynamoSession(version, entry, mode)
-        with reading_the_log(session.read), _limits():
+        with reading_the_log(session.read), _limits(), _eager_randomness():
             yield session
         forget_aliases(version.module.__name__)
 
@@ -167,3 +168,9 @@ def _limits() -> Iterator[None]:
     changes = {name: RECOMPILE_LIMIT, f"accumulated_{name}": 8 * RECOMPILE_LIMIT}
     with config.patch(changes):
         yield
+
+
+def _eager_randomness() -> Any:
+    """PyTorch's own switch for comparisons with eager code: backends otherwise have random
+    streams of their own, and drop a draw of which nothing is used."""
+    return torch._inductor.config.patch(fallback_random=True)

@@ -13,6 +13,7 @@ from jitlint.rule import Context, Rule
 from . import _graph_branches as in_graph
 from ._graph_fixes import fix_of_test
 from ._stops import DATA_DEPENDENT, is_asked
+from .branch_fixes.draws import or_rate_first
 from .branch_fixes.fixes import fix_for
 from .branch_fixes.order import or_reordered
 from .isolation.isolate import or_isolated
@@ -60,25 +61,28 @@ class TraceBranch(Rule):
 
         report.register_effect(torch.library.EffectType.ORDERED)
 
-    A layer that is skipped at random (LayerDrop) keeps its branch: compile the layers, each
-    by `layer.compile()`, rather than the loop around them.
+    A layer that is skipped at random (LayerDrop) keeps its branch. Its rate is asked first,
+    `if rate > 0 and draw < rate:`, so that a rate of 0, which it mostly is, leaves one graph;
+    where it is not, compile the layers (`layer.compile()`) rather than the loop around them.
 
     ## Fix safety
     Safe where the test has one element, and both arms are pure, of one shape, dtype and
-    stride, depend on the same differentiable values, take every dtype that the test takes,
-    and have finite gradients where they are not taken. `torch.cond` is never safe: its
-    gradient has no gradient, and its errors are those of the compiler. Nor is an early return
-    whose rest may fail: it is computed always. In `tensor and flag` the flag is asked first,
-    which is the same, and asks no tensor where the flag decides. An operator with an
-    effect is never safe: it takes the types of its arguments from annotations and from the
-    calls that were found, cannot be mapped over (`torch.vmap`), and stands below autograd and
-    autocast; code that asks for those, or multiplies matrices, is left alone. Withheld when
-    an arm returns its input itself, mutates, draws random numbers, calls a layer of the
-    project or a function that does more than compute, or when the arms disagree in dtype,
-    shape or the inputs that they use (a gradient of None would become zeros). In graphs of
-    TensorFlow builtins, checks and conditional expressions become operators (`tf.maximum`,
-    `tf.debugging.Assert`, `tf.where`), never safe: in a graph the old code raises, and where
-    Python runs it, NaN, equal values and kinds of exceptions may differ.
+    stride, depend on the same differentiable values, take every dtype that the test takes, and
+    have finite gradients where they are not taken. `torch.cond` is never safe: its gradient
+    has no gradient, and its errors are those of the compiler. Nor is an early return whose
+    rest may fail: it is computed always. In `tensor and flag` the flag is asked first, which
+    is the same, and asks no tensor where the flag decides. A rate that is asked before a draw
+    from [0, 1) is never safe: compilers drop a draw of which nothing is used, and what is
+    drawn later is something else. An operator with an effect is never safe: it takes the types
+    of its arguments from annotations and from the calls that were found, cannot be mapped over
+    (`torch.vmap`), and stands below autograd and autocast; code that asks for those, or
+    multiplies matrices, is left alone. Withheld when an arm returns its input itself, mutates,
+    draws random numbers, calls a layer of the project or a function that does more than
+    compute, or when the arms disagree in dtype, shape or the inputs that they use (a gradient
+    of None would become zeros). In graphs of TensorFlow builtins, checks and conditional
+    expressions become operators (`tf.maximum`, `tf.debugging.Assert`, `tf.where`), never safe:
+    in a graph the old code raises, and where Python runs it, NaN, equal values and kinds of
+    exceptions may differ.
 
     ## Measured
     torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain
@@ -90,6 +94,8 @@ class TraceBranch(Rule):
     `register_effect` aot_eager drops an operator whose result nobody uses; with it warnings,
     logs and exceptions were those of the old code, once per call, in both modes. A graph
     takes no text that was made of a size which varies: sizes are arguments of the operator.
+    With `torch._inductor.config.fallback_random`, which verification sets, aot_eager and
+    inductor keep unused draws, and dropout behind them was that of eager code.
 
     ## References
     - https://docs.pytorch.org/docs/main/compile/programming_model.graph_breaks_index.html
@@ -109,7 +115,8 @@ class TraceBranch(Rule):
             return
         reason = in_graph.REASONS.get(region.kind)
         found = fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
-        fix, no_fix_reason = or_reordered(or_isolated(found, test, ctx), test, ctx)
+        found = or_rate_first(or_isolated(found, test, ctx), test, ctx)
+        fix, no_fix_reason = or_reordered(found, test, ctx)
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),

@@ -17,6 +17,17 @@ def make_inputs(seed):
 """
 GRAD, PLAIN = HEAD.format(grad=True), HEAD.format(grad=False)
 
+RATE = """
+rate = 0.0
+
+@torch.compile
+def step(x):
+    drawn = torch.rand([])
+    if {test}:
+        return x * 1
+    return x * torch.rand_like(x)
+"""
+
 CASES = {
     "where_of_linear_arms": (
         GRAD
@@ -267,6 +278,10 @@ def step(x):
     print("step")
     return torch.where(x.sum() > 0, x * 3, x + 1)
 """,
+    ),
+    "draw_of_which_nothing_is_used": (
+        GRAD + RATE.format(test="drawn < rate"),
+        GRAD + RATE.format(test="rate > 0 and drawn < rate"),
     ),
 }
 

@@ -275,7 +275,7 @@ class _Builder:
         """`node` if it has rank 0, else reshaped to that, which fails where `bool` fails."""
         if self._has_rank_0(node):
             return node
-        if not self._has_one_element(node):
+        if not self.has_one_element(node):
             self._unproven(node)
         return parse_template_expression("{t}.reshape(())", t=parenthesized(node))
 
@@ -297,14 +297,14 @@ class _Builder:
             return False
         return isinstance(described, Number) or not described.shape
 
-    def _has_one_element(self, node: cst.BaseExpression) -> bool:
+    def has_one_element(self, node: cst.BaseExpression) -> bool:
         """`torch.rand(1)`, and what is computed from it and numbers."""
         match node:
             case cst.Comparison():
                 operands = [node.left, *(target.comparator for target in node.comparisons)]
-                return all(self._has_one_element(each) for each in operands)
+                return all(self.has_one_element(each) for each in operands)
             case cst.BinaryOperation(left=left, right=right):
-                return self._has_one_element(left) and self._has_one_element(right)
+                return self.has_one_element(left) and self.has_one_element(right)
             case cst.Call():
                 function = self.describer.test.value_of(node.func)
                 if isinstance(function, External) and function.name in ONE_ELEMENT_BY_SIZE:
@@ -380,3 +380,8 @@ def conjunction(
 def hazards_in(describer: Describer, node: cst.BaseExpression) -> frozenset[Hazard]:
     """What in a test may fail for some shapes; Withheld if the test is not pure."""
     return _Builder(describer, node, frozenset(), True).hazards(node)
+
+
+def has_one_element(describer: Describer, node: cst.BaseExpression) -> bool:
+    """Whether a tensor is known to have one, such as `torch.rand([])` and `torch.rand(1)`."""
+    return _Builder(describer, node, frozenset(), True).has_one_element(node)

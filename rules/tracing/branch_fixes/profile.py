@@ -272,7 +272,7 @@ class Describer:
                 if isinstance(given, Number):
                     return replace(given, hazards=frozenset())
                 sources = given.sources
-                if writes_in_place(self._function):
+                if writes_in_place(self.function):
                     sources = frozenset({f"{node.value}{WRITTEN}{id(definition.place)}"})
                 return replace(
                     given,
@@ -289,14 +289,14 @@ class Describer:
         return replace(leaf, hazards=leaf.hazards | {Hazard(f"unbound {node.value}", node.value)})
 
     @property
-    def _function(self) -> cst.CSTNode:
+    def function(self) -> cst.CSTNode:
         return scope.function_of(self.at, self.module) or self.module
 
     def _check_name(self, name: str) -> None:
         """Raises Withheld where a variable may not have the value that was assigned last."""
-        if name in scope.shared_names(self._function):
+        if name in scope.shared_names(self.function):
             raise Withheld(f"`{name}` may be assigned by other functions")
-        reshaping = reshaping_in(self._function)
+        reshaping = reshaping_in(self.function)
         if reshaping is not None:
             raise Withheld(
                 f"`{self._short(reshaping)}` changes what a tensor is in place: assign a new one"
@@ -346,7 +346,7 @@ class Describer:
                     return replace(result, sources=frozenset())
                 return result
         self.check_property(receiver, node)
-        if self.code(node) in attributes_written(self._function):
+        if self.code(node) in attributes_written(self.function):
             raise Withheld(f"`{self._short(node)}` is assigned here: use a variable")
         return self._leaf(node, self.code(node), at)
 
