@@ -8,7 +8,7 @@ from functools import lru_cache
 import libcst as cst
 
 from jitlint.analysis.tree import parents_of
-from jitlint.project.index import BindingKind
+from jitlint.project.index import BindingKind, Branch
 from jitlint.project.modules import Module
 
 Statement = cst.BaseStatement | cst.BaseSmallStatement
@@ -325,6 +325,28 @@ def fresh_name(wanted: str, function: cst.CSTNode) -> str:
     return name
 
 
+def imported_as(target: str, module: Module) -> Iterator[str]:
+    """The names that a file gives to what it imports; an import for type checkers alone is
+    not there when the file runs."""
+    for local, binding in module.facts.bindings.items():
+        is_import = binding.kind is BindingKind.IMPORT and binding.target == target
+        if is_import and binding.branch is not Branch.TYPING:
+            yield local
+
+
+def is_optional(package: str, module: Module) -> bool:
+    """Whether a file imports a package only where it needs it, or only if it is there: what
+    runs when the file is loaded must not ask for it."""
+
+    def is_of_package(target: str) -> bool:
+        return target.partition(".")[0] == package
+
+    bound = [each for each in module.facts.bindings.values() if is_of_package(each.target)]
+    if any(each.branch is Branch.ALWAYS for each in bound):
+        return False
+    return any(map(is_of_package, module.facts.imports))
+
+
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """How a module writes a function of torch, and what it must import for it."""
@@ -333,20 +355,14 @@ class Spelling:
 
     def of(self, name: str) -> cst.BaseExpression:
         """`torch.where`, `th.where` or `where`, whatever the file can say already."""
-        bound = self.module.facts.bindings
-        for local, binding in bound.items():
-            if binding.kind is BindingKind.IMPORT and binding.target == f"torch.{name}":
-                return cst.Name(local)
+        local = next(imported_as(f"torch.{name}", self.module), None)
+        if local is not None:
+            return cst.Name(local)
         return cst.Attribute(cst.Name(self._torch() or "torch"), cst.Name(name))
 
     def imports(self) -> tuple[str, ...]:
         return () if self._torch() else ("torch",)
 
     def _torch(self) -> str | None:
-        bound = self.module.facts.bindings
-        found = [
-            local
-            for local, binding in bound.items()
-            if binding.kind is BindingKind.IMPORT and binding.target == "torch"
-        ]
+        found = list(imported_as("torch", self.module))
         return "torch" if "torch" in found else next(iter(found), None)

@@ -6,7 +6,7 @@ The index decides which files LibCST ever sees: parsing with `ast` costs a seven
 import ast
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 class BindingKind(enum.Enum):
@@ -16,12 +16,23 @@ class BindingKind(enum.Enum):
     ASSIGNMENT = "assignment"
 
 
+class Branch(enum.IntEnum):
+    """Where a top-level statement stands, the less sure the higher: always run, in the body of
+    an `if` or `try`, in what is left of one, or in the body of `if TYPE_CHECKING:`."""
+
+    ALWAYS = 0
+    BODY = 1
+    FALLBACK = 2
+    TYPING = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
     """What a top-level name stands for; `target` is the dotted name of an import."""
 
     kind: BindingKind
     target: str = ""
+    branch: Branch = Branch.ALWAYS
 
 
 @dataclass(slots=True)
@@ -48,12 +59,12 @@ def index(tree: ast.Module, package: str) -> ModuleFacts:
     """Facts of a module. `package` is the package that its relative imports start from."""
     facts = ModuleFacts()
     stars: list[str] = []
-    for statement, fallback in _top_level(tree.body):
-        for name, binding in _bind(statement, package, stars):
+    for statement, branch in _top_level(tree.body):
+        for name, plain in _bind(statement, package, stars):
+            binding = replace(plain, branch=branch)
             known = facts.bindings.get(name)
-            if known is not None and (fallback or _is_weaker(binding, known)):
-                continue
-            facts.bindings[name] = binding
+            if known is None or not _is_weaker(binding, known):
+                facts.bindings[name] = binding
     facts.stars = tuple(stars)
     facts.classes = tuple(n for n, b in facts.bindings.items() if b.kind is BindingKind.CLASS)
     facts.lines = dict(_definition_lines(tree.body, ""))
@@ -81,24 +92,36 @@ def absolute(module: str | None, level: int, package: str) -> str:
 
 def _is_weaker(new: Binding, known: Binding) -> bool:
     """`X = None` behind `import X` is the fallback of an optional dependency."""
+    if new.branch is Branch.FALLBACK:
+        return True
+    if new.branch is Branch.TYPING and new.target == known.target:
+        return True
     return new.kind is BindingKind.ASSIGNMENT and known.kind is not BindingKind.ASSIGNMENT
 
 
-def _top_level(body: list[ast.stmt], fallback: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
-    """Statements that run at import, and whether they stand in a fallback branch."""
+def _top_level(
+    body: list[ast.stmt], branch: Branch = Branch.ALWAYS
+) -> Iterator[tuple[ast.stmt, Branch]]:
+    """Statements that run at import, and where they stand."""
     for statement in body:
-        yield statement, fallback
+        yield statement, branch
         match statement:
             case ast.If():
-                yield from _top_level(statement.body, fallback)
-                yield from _top_level(statement.orelse, True)
+                inner = Branch.TYPING if _is_for_typing(statement.test) else Branch.BODY
+                yield from _top_level(statement.body, max(branch, inner))
+                yield from _top_level(statement.orelse, max(branch, Branch.FALLBACK))
             case ast.Try():
-                yield from _top_level(statement.body, fallback)
+                inside = max(branch, Branch.BODY)
+                yield from _top_level(statement.body, inside)
                 for handler in statement.handlers:
-                    yield from _top_level(handler.body, True)
-                yield from _top_level(statement.orelse + statement.finalbody, fallback)
+                    yield from _top_level(handler.body, max(branch, Branch.FALLBACK))
+                yield from _top_level(statement.orelse + statement.finalbody, inside)
             case ast.With() | ast.For() | ast.While():
-                yield from _top_level(statement.body, fallback)
+                yield from _top_level(statement.body, branch)
+
+
+def _is_for_typing(test: ast.expr) -> bool:
+    return dotted_name(test).rpartition(".")[2] == "TYPE_CHECKING"
 
 
 def _bind(statement: ast.stmt, package: str, stars: list[str]) -> Iterator[tuple[str, Binding]]:

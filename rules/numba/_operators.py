@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from jitlint.analysis.observations import Call
-from jitlint.analysis.scope import function_of, names_written
+from jitlint.analysis.scope import function_of, is_optional, names_written
 from jitlint.analysis.tree import found_in, parents_of
 from jitlint.analysis.values import External, Framework, Kernel, Static, Tensor, Value
 from jitlint.finding import Fix, Replacement, Safety, Withheld
@@ -19,6 +19,7 @@ from ._kernels import UFUNCS, Taking, may_write, taking
 from ._results import Result, Width, result_of, returns_nothing
 
 NOT_GLOBAL = "the kernel is no name of this module's top level, where an operator could call it"
+OPTIONAL = "torch is optional here, and an operator is defined when the file is loaded"
 NOT_WRITTEN = "the arguments are not all written in the call"
 NOT_CONVERTED = "an argument is made an array elsewhere: an operator takes the tensor itself"
 NOT_TYPED = "the type of a number that is passed is not known, which an operator has to declare"
@@ -132,6 +133,8 @@ def _place(call: Call, kernel: Kernel, ctx: Context) -> Place:
     around = function_of(call.node, ctx.module)
     if around is not None and function.value in names_written(around):
         raise Withheld(NOT_GLOBAL)
+    if is_optional("torch", call.module):
+        raise Withheld(OPTIONAL)
     return Place(call, kernel, function.value, ctx)
 
 

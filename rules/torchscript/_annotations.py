@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from jitlint.project.index import BindingKind
+from jitlint.analysis.scope import imported_as
 from jitlint.project.modules import Module
 
 from ._types import Type, optional
@@ -81,10 +81,7 @@ class Writer:
         return cst.parse_expression(self._of_torch(name))
 
     def _bound_to(self, dotted: str) -> str | None:
-        bindings = self.module.facts.bindings.items()
-        return next(
-            (n for n, b in bindings if b.kind is BindingKind.IMPORT and b.target == dotted), None
-        )
+        return next(imported_as(dotted, self.module), None)
 
     def _of_torch(self, name: str) -> str:
         known = self._bound_to(f"torch.{name}")

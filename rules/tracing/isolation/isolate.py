@@ -4,6 +4,7 @@ import libcst as cst
 from packaging.version import Version
 
 from jitlint.analysis.observations import Observation
+from jitlint.analysis.scope import is_optional
 from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
@@ -35,6 +36,8 @@ def isolated(seen: Observation, ctx: Context) -> Fix | None:
     if set(seen.regions) != {RegionKind.COMPILE} or _is_older(targets.get("torch")):
         return None
     if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
+        return None
+    if is_optional("torch", seen.module):
         return None
     for form in FORMS:
         try:

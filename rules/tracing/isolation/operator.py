@@ -8,9 +8,9 @@ import libcst as cst
 from libcst.helpers import parse_template_module
 
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.scope import Spelling
+from jitlint.analysis.scope import Spelling, names_read
 from jitlint.analysis.values import External, Value
-from jitlint.project.index import BindingKind
+from jitlint.project.index import BindingKind, Branch
 from jitlint.project.modules import Module
 
 from ..branch_fixes.emit import TIGHT
@@ -128,7 +128,11 @@ def _equal(default: cst.BaseExpression | None) -> cst.AssignEqual | cst.MaybeSen
 
 
 def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
-    """Whether torch 2.13 reads a schema of this annotation (`torch.library.infer_schema`)."""
+    """Whether torch 2.13 reads a schema of this annotation (`torch.library.infer_schema`),
+    which it does when the file is loaded."""
+    bindings = (seen.module.facts.bindings.get(each) for each in names_read(annotation))
+    if any(each is not None and each.branch is Branch.TYPING for each in bindings):
+        return False
     match annotation:
         case cst.SimpleString():
             parsed = cst.parse_expression(str(annotation.evaluated_value))
