@@ -6,6 +6,7 @@ random stream with it, and takes the test of the draw, and its graph break, out 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 from libcst.helpers import parse_template_expression
@@ -19,7 +20,6 @@ from jitlint.rule import Context
 
 from .._stops import is_asked
 from .arms import bare, parenthesized
-from .effects import writes_in_place
 from .emit import conditional_fix
 from .flow import asking, code_of
 from .predicate import has_one_element
@@ -59,27 +59,38 @@ def or_rate_first(
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """`node` compares what `call` drew with a `rate`, as in `draw OPERATOR rate`."""
+
+    node: cst.Comparison
+    operator: type[cst.BaseCompOp]
+    call: cst.Call
+    rate: cst.BaseExpression
+
+
 def _rate_first(test: TruthTest, ctx: Context) -> Fix:
-    comparison = _comparison(test, ctx)
-    describer = Describer(test, scope.statement_of(comparison, ctx.module))
-    operator, draw, rate = _against_draw(describer, comparison)
-    if operator not in DECIDED:
+    asked = _asked(test, ctx)
+    describer = Describer(test, scope.statement_of(asked, ctx.module))
+    compared = (each for each in _operands(asked) if isinstance(each, cst.Comparison))
+    draw = next(filter(None, (_as_draw(describer, each) for each in compared)), None)
+    if draw is None:
         raise NotMine
-    template, word = DECIDED[operator]
-    asked = parse_template_expression(template, rate=rate)
-    if any(asked.deep_equals(bare(each)) for each in _asked_before(comparison, ctx)):
+    template, word = DECIDED[draw.operator]
+    first = parse_template_expression(template, rate=draw.rate)
+    if any(first.deep_equals(bare(each)) for each in _asked_before(draw.node, ctx)):
         raise NotMine
     conditions = [OTHER_STREAM]
-    if not isinstance(describer.test.value_of(rate), Static):
-        conditions.append(f"`{code_of(rate)}` is a number")
-    if not has_one_element(describer, draw):
-        conditions.append(f"`{code_of(bare(comparison))}` has one element")
-    new = parse_template_expression(f"{{a}} {word} {{b}}", a=asked, b=bare(comparison))
-    new = new.with_changes(lpar=comparison.lpar, rpar=comparison.rpar)
-    if _binds_tighter(parents_of(ctx.module)[comparison], word):
+    if not isinstance(describer.test.value_of(draw.rate), Static):
+        conditions.append(f"`{code_of(draw.rate)}` is a number")
+    if not has_one_element(describer, draw.call):
+        conditions.append(f"`{code_of(bare(draw.node))}` has one element")
+    new = parse_template_expression(f"{{a}} {word} {{b}}", a=first, b=bare(draw.node))
+    new = new.with_changes(lpar=draw.node.lpar, rpar=draw.node.rpar)
+    if _binds_tighter(parents_of(ctx.module)[draw.node], word):
         new = parenthesized(new)
-    title = f"Ask `{code_of(asked)}` first: no draw decides otherwise"
-    return conditional_fix(title, conditions, {comparison: new})
+    title = f"Ask `{code_of(first)}` first: no draw decides otherwise"
+    return conditional_fix(title, conditions, {draw.node: new})
 
 
 def _binds_tighter(around: cst.CSTNode, word: str) -> bool:
@@ -105,17 +116,11 @@ def _asked_before(comparison: cst.Comparison, ctx: Context) -> Iterator[cst.Base
         child = parent
 
 
-def _comparison(test: TruthTest, ctx: Context) -> cst.Comparison:
-    """The comparison that is asked: in the test itself, or in what its variable was given."""
+def _asked(test: TruthTest, ctx: Context) -> cst.BaseExpression:
+    """The test itself, or what its variable was given."""
     if not isinstance(asking(test), cst.If | cst.IfExp | cst.While):
         raise NotMine
-    node = test.node
-    if isinstance(node, cst.Name):
-        node = _given(node, ctx)
-    compared = [each for each in _operands(node) if isinstance(each, cst.Comparison)]
-    if len(compared) != 1:
-        raise NotMine
-    return compared[0]
+    return _given(test.node, ctx) if isinstance(test.node, cst.Name) else test.node
 
 
 def _given(name: cst.Name, ctx: Context) -> cst.BaseExpression:
@@ -126,9 +131,13 @@ def _given(name: cst.Name, ctx: Context) -> cst.BaseExpression:
     if defined.value is None or function is None:
         raise NotMine
     reads = [each for each in scope.reads(function) if each.value == name.value]
-    if not all(is_asked(each, ctx.module) for each in reads):
+    if any(_is_compared(each, ctx.module) or not is_asked(each, ctx.module) for each in reads):
         raise NotMine
     return defined.value
+
+
+def _is_compared(node: cst.CSTNode, module: cst.Module) -> bool:
+    return isinstance(parents_of(module)[node], cst.Comparison | cst.ComparisonTarget)
 
 
 def _operands(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
@@ -142,30 +151,28 @@ def _operands(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield node
 
 
-def _against_draw(
-    describer: Describer, node: cst.Comparison
-) -> tuple[type[cst.BaseCompOp], cst.Call, cst.BaseExpression]:
-    """As `draw OP rate`: the operator, the call that draws, and the rate, which is only read."""
+def _as_draw(describer: Describer, node: cst.Comparison) -> Draw | None:
+    """The comparison of a draw with a rate that is only read."""
     match node:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(sign, right)]):
-            operator = type(sign)
+            operator, rate, call = type(sign), right, _drawn(describer, left)
         case _:
-            raise NotMine
-    draw = _drawn(describer, left)
-    if draw is None:
-        operator, draw, right = MIRRORED.get(operator, operator), _drawn(describer, right), left
-    if draw is None or not isinstance(right, cst.Name | cst.Attribute):
-        raise NotMine
-    for each in found_in(right, cst.Attribute):
+            return None
+    if call is None:
+        operator, rate = MIRRORED.get(operator, operator), left
+        call = _drawn(describer, right)
+    if call is None or operator not in DECIDED or not isinstance(rate, cst.Name | cst.Attribute):
+        return None
+    for each in found_in(rate, cst.Attribute):
         describer.check_property(describer.test.value_of(each.value), each)
-    if isinstance(describer.test.value_of(right), Tensor):
-        raise NotMine
-    return operator, draw, right
+    if isinstance(describer.test.value_of(rate), Tensor):
+        return None
+    return Draw(node, operator, call, rate)
 
 
 def _drawn(describer: Describer, node: cst.BaseExpression) -> cst.Call | None:
     """What a variable drew: before the test, so that it is drawn whatever the rate decides."""
-    if not isinstance(node, cst.Name) or writes_in_place(describer.function):
+    if not isinstance(node, cst.Name) or not _is_only_compared(node.value, describer):
         return None
     value = scope.definition_of(node.value, describer.at, describer.module).value
     if not isinstance(value, cst.Call):
@@ -173,3 +180,9 @@ def _drawn(describer: Describer, node: cst.BaseExpression) -> cst.Call | None:
     function = describer.test.value_of(value.func)
     is_draw = isinstance(function, External) and function.name in UNIFORM
     return value if is_draw else None
+
+
+def _is_only_compared(name: str, describer: Describer) -> bool:
+    """Nothing else is done with it, and so nothing that changes it."""
+    reads = (each for each in scope.reads(describer.function) if each.value == name)
+    return all(_is_compared(each, describer.module) for each in reads)
