@@ -4,6 +4,7 @@
     python benchmarks/models.py kornia vit_pytorch     # some of them
     python benchmarks/models.py kornia --model canny   # one model of a library
     python benchmarks/models.py --set graphmend        # the models of another tool's results
+    python benchmarks/models.py --set study            # those of a study of transformers 5.4.0
     python benchmarks/models.py --folder /tmp/models   # keeps the sources, before and after
 
 For each library or set: its wheels are downloaded, and small models (`zoo/`) run eagerly and
@@ -11,9 +12,9 @@ compiled, in a process of their own. jitlint's fixes, safe and unsafe, are then 
 copy of the files that the models import, and the models run again from equal weights on equal
 inputs. A model that differs is bisected to the fix that is to blame, which counts as refuted
 and is taken back. Breaks are counted in Dynamo's own log. A set is a list of models that
-somebody else chose: `data/SET.json` has their wheels, and the figures that were published,
-which stand beside ours, counted in the same way. Needs what `benchmarks/requirements.txt`
-lists. Exit status 1 if a fix was refuted, or a model differs.
+somebody else chose: `data/SET.json` has their wheels, and the figures that were published, if
+there are any, which stand beside ours, counted in the same way. Needs what
+`benchmarks/requirements.txt` lists. Exit status 1 if a fix was refuted, or a model differs.
 """
 
 import argparse
@@ -42,7 +43,7 @@ from jitlint.verify.outcome import differences
 
 HERE = Path(__file__).parent
 LIBRARIES = read_truth(TRUTH[0])["versions"]
-SETS = {"graphmend": read_truth(DATA / "graphmend.json")}
+SETS = {name: read_truth(DATA / f"{name}.json") for name in ("graphmend", "study")}
 """Models that somebody else chose, whose own results are known."""
 NOT_CHOSEN = "it is not under test"
 
@@ -57,7 +58,7 @@ def main() -> None:
     rows = [row for some, _ in done for row in some]
     proofs = [proof for _, some in done for proof in some]
     lines = [*table(rows), *verdicts(proofs)]
-    if arguments.set:
+    if arguments.set and SETS[arguments.set]["published"]:
         lines.append(f"{arguments.set}: {compared(rows, SETS[arguments.set]['published'])}")
     print("\n".join(lines))
     refuted = any(proof.verdict is Verdict.REFUTED for proof in proofs)

@@ -314,13 +314,17 @@ def _operator_of_number(operator: cst.BaseBinaryOp, left: Value) -> str | None:
     return None
 
 
-def computed(frame: Frame, node: cst.BaseExpression, *values: Value) -> Value:
-    """Python computes with a number that the compiler made a symbol of: there the graph ends."""
+def computed(
+    frame: Frame, node: cst.BaseExpression, *values: Value, captured: bool = False
+) -> Value:
+    """Python computes with a number that the compiler made a symbol of: there the graph ends,
+    unless all of the code has to be one (`captured`)."""
     for value in values:
-        if isinstance(value, Static) and value.read is not None and value.read.unbroken:
+        if is_symbol(value) and value.read is not None and not frame.settles(value):
             row = frame.machine.torch.standard(value.read.operator)
             if row is not None:
-                frame.observe_operation(node, replace(row, breaks=row.symbolic), Use.CALL, values)
+                row = replace(row, breaks=row.symbolic, captured=captured)
+                frame.observe_operation(node, row, Use.CALL, values)
     return STATIC
 
 
@@ -390,7 +394,7 @@ def _comparison(frame: Frame, node: cst.Comparison) -> Value:
         left = right
     if len(results) > 1:
         for result in results[:-1]:
-            if is_tensor(result):
+            if is_tensor(result) or is_symbol(result):
                 frame.observe(node, result, Construct.CHAIN, node)
     if any(is_tensor(result) for result in results):
         return join_all(result for result in results if is_tensor(result))

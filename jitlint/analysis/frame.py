@@ -34,6 +34,7 @@ from jitlint.analysis.values import (
     Tuple,
     Value,
     is_constant,
+    is_symbol,
     join,
     truth_of,
 )
@@ -76,7 +77,8 @@ class Frame:
     `owners` are the names and paths that may have paths of attributes among `variables`.
     `guards` counts the tests of which `guarded` tells; `optional`: a setting of the process,
     which is not known here, decides whether this code runs. `checked`: the code of conditions
-    that `torch._check` was told to hold."""
+    that `torch._check` was told to hold. `settled`: the calls that gave a number which the
+    compiler did not know, until Python asked for it."""
 
     machine: "Machine"
     module: Module
@@ -94,12 +96,23 @@ class Frame:
     silent: int = 0
     owners: set[str] = field(default_factory=set)
     checked: set[str] = field(default_factory=set)
+    settled: set[cst.CSTNode] = field(default_factory=set)
+
+    def settles(self, value: Value) -> bool:
+        """Whether a number that the compiler does not know was asked for before: the graph
+        ended there, and Python went on with a plain number."""
+        node = value.read.node if is_symbol(value) and value.read is not None else None
+        if node is None:
+            return False
+        was_settled = node in self.settled
+        self.settled.add(node)
+        return was_settled
 
     def observe(
         self, node: cst.BaseExpression, value: Value, construct: Construct, owner: cst.CSTNode
     ) -> None:
         """Tell the log that `node` is tested for truth, if this code is compiled."""
-        if self.region is None or self.silent:
+        if self.region is None or self.silent or self.settles(value):
             return
         test = self.machine.log.truth_test(node, construct, owner, self.module, self.function)
         test.see(value, self.is_guarded)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from jitlint.analysis.observations import Construct, TruthTest
-from jitlint.analysis.values import Source, Static, Tensor
+from jitlint.analysis.values import Source, Static, Tensor, is_symbol
 from jitlint.finding import Finding, Severity
 from jitlint.region import GRAPHS, Region, RegionKind
 from jitlint.rule import Context, Rule
@@ -152,7 +152,8 @@ def _breaks(test: TruthTest, kind: RegionKind, ctx: Context) -> bool:
     if kind is RegionKind.EXPORT:
         return True
     is_given = read is not None and read.given
-    return test.fullgraph and not is_given and not _is_rewritten_assert(test)
+    is_reached = test.fullgraph or is_symbol(test.value)  # the read itself broke no graph
+    return is_reached and not is_given and not _is_rewritten_assert(test)
 
 
 def _is_rewritten_assert(test: TruthTest) -> bool:
@@ -189,8 +190,9 @@ def _severity(test: TruthTest, region: Region) -> Severity:
 def _codes(test: TruthTest, region: Region) -> tuple[str, ...]:
     if region.kind is not RegionKind.COMPILE:
         return ()
-    if isinstance(test.value, Static) and test.value.read is not None:
-        return (test.value.read.code,) if test.value.read.code else ()
+    read = test.value.read if isinstance(test.value, Static) else None
+    if read is not None and not read.unbroken:
+        return (read.code,) if read.code else ()
     return (test.construct.code,)
 
 

@@ -28,6 +28,8 @@ from .withheld import NotMine, Withheld
 
 UNIFORM = frozenset({"torch.rand", "torch.rand_like"})
 """Draws from [0, 1), whatever the dtype."""
+ON_HOST = "random.uniform"
+"""From `random.uniform(0, 1)`, which is drawn before the graph runs, whether it is used or not."""
 DECIDED: dict[type[cst.BaseCompOp], tuple[str, str]] = {
     cst.LessThan: ("{rate} > 0", "and"),
     cst.GreaterThanEqual: ("{rate} <= 0", "or"),
@@ -80,10 +82,11 @@ def _rate_first(test: TruthTest, ctx: Context) -> Fix:
     first = parse_template_expression(template, rate=draw.rate)
     if any(first.deep_equals(bare(each)) for each in _asked_before(draw.node, ctx)):
         raise NotMine
-    conditions = [OTHER_STREAM]
+    is_tensor = isinstance(describer.test.value_of(draw.call), Tensor)
+    conditions = [OTHER_STREAM] if is_tensor else []
     if not isinstance(describer.test.value_of(draw.rate), Static):
         conditions.append(f"`{code_of(draw.rate)}` is a number")
-    if not has_one_element(describer, draw.call):
+    if is_tensor and not has_one_element(describer, draw.call):
         conditions.append(f"`{code_of(bare(draw.node))}` has one element")
     new = parse_template_expression(f"{{a}} {word} {{b}}", a=first, b=bare(draw.node))
     new = new.with_changes(lpar=draw.node.lpar, rpar=draw.node.rpar)
@@ -178,8 +181,20 @@ def _drawn(describer: Describer, node: cst.BaseExpression) -> cst.Call | None:
     if not isinstance(value, cst.Call):
         return None
     function = describer.test.value_of(value.func)
-    is_draw = isinstance(function, External) and function.name in UNIFORM
+    name = function.name if isinstance(function, External) else ""
+    is_draw = name in UNIFORM or (name == ON_HOST and _is_unit(value))
     return value if is_draw else None
+
+
+def _is_unit(call: cst.Call) -> bool:
+    """Whether it is given 0 and 1."""
+    match call.args:
+        case [
+            cst.Arg(value=cst.Integer() | cst.Float() as low, keyword=None, star=""),
+            cst.Arg(value=cst.Integer() | cst.Float() as high, keyword=None, star=""),
+        ]:
+            return bool(low.evaluated_value == 0 and high.evaluated_value == 1)
+    return False
 
 
 def _is_only_compared(name: str, describer: Describer) -> bool:

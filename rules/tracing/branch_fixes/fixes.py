@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from jitlint.analysis.observations import TruthTest
+from jitlint.analysis.values import is_symbol
 from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
@@ -25,6 +26,10 @@ FIXERS: tuple[Fixer, ...] = (
 """Tried in order: the first that takes the construct for its own decides."""
 
 SERVED = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
+DRAWN = (
+    "Python draws another number at each call: draw it outside and pass it as an argument, or "
+    "draw a tensor by `torch.rand`, whose numbers are others"
+)
 UNKNOWN_CONSTRUCT = "no rewrite is known to keep the meaning of this construct"
 
 
@@ -41,6 +46,8 @@ def fix_for(test: TruthTest, ctx: Context) -> tuple[Fix | None, str | None]:
 def _first(test: TruthTest, ctx: Context) -> Fix:
     if not SERVED.issuperset(test.regions):
         raise Withheld("the function also runs under another compiler, which needs its own form")
+    if is_symbol(test.value):
+        raise Withheld(DRAWN)
     check_callers(test)
     for fixer in FIXERS:
         try:
