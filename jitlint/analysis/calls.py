@@ -94,6 +94,10 @@ class Arguments:
         value = self.get(position, name)
         return value.const if value is not None and is_constant(value) else None
 
+    def fills(self, slot: str) -> bool:
+        """Whether something is given for a position or a keyword."""
+        return slot in self.keywords or (slot.isdigit() and int(slot) < len(self.positional))
+
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
 
@@ -344,7 +348,7 @@ def _result_of_module(
         return value
     torch = frame.machine.torch
     operator = frame.machine.table_of(instance.name).module(instance.name)
-    called = torch.standard(f"{instance.name}.__call__")
+    called = _of_object(instance, torch.standard(f"{instance.name}.__call__"))
     for row in (operator, called, torch.hooked(instance.hook)):
         frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
@@ -524,7 +528,7 @@ def _observe_numbers(
     given = {str(position): value for position, value in enumerate(arguments.positional)}
     given |= arguments.keywords
     for slot, row in rows.items():
-        if any(name in given for name in row.unless):
+        if any(map(arguments.fills, row.unless)):
             continue
         if slot in given:
             frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
@@ -570,7 +574,13 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
         return machine.torch.skipped(name)
     if operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
-    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves_of(arguments.all()))):
+    if any(arguments.fills(slot) for slot in operator.unless):
+        return None
+    leaves = list(leaves_of(arguments.all()))
+    if operator.with_module and any(map(machine.is_layer, leaves)):
+        captured = operator.with_module_captured
+        return replace(operator, breaks=operator.with_module, captured=captured)
+    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves)):
         captured = operator.with_tensor_held_captured
         return replace(operator, breaks=operator.with_tensor_held, captured=captured)
     return operator
@@ -660,10 +670,11 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     """What the standard library returns, as far as it matters: an object, or a number."""
     table = frame.machine.torch
     operator = table.standard(name)
+    made_here = frame.region is not None
     if operator is not None and operator.instance is not None:
-        return ExternalInstance(operator.instance)
+        return ExternalInstance(operator.instance, made_here=made_here)
     if table.bases(name):
-        return ExternalInstance(name)
+        return ExternalInstance(name, made_here=made_here)
     if name in LIMITS:
         return STATIC
     if operator is not None and operator.symbolic:
@@ -1084,13 +1095,21 @@ def _observe_method(
     table = frame.machine.torch
     classes = [*classes, *(base for cls in classes for base in table.bases(cls))]
     found = (table.standard(f"{cls}.{name}") for cls in classes)
-    operator = next(filter(None, found), None)
+    operator = _of_object(receiver, next(filter(None, found), None))
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
     if frame.runs_once:
         for cls in classes:
             once.by_function(frame, f"{cls}.{name}", arguments.all(), node)
     return operator
+
+
+def _of_object(receiver: Value, row: Operator | None) -> Operator | None:
+    """The row of a method, which may break only on an object from outside of the region."""
+    if row is None or row.held is None:
+        return row
+    is_held = isinstance(receiver, ExternalInstance) and not receiver.made_here
+    return replace(row, breaks=row.held) if is_held else row
 
 
 def _module_method(
