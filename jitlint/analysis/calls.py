@@ -7,7 +7,13 @@ from typing import Any
 import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
-from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
+from jitlint.analysis.expressions import (
+    asks_data,
+    computed,
+    evaluate,
+    evaluate_target_path,
+    observe_text,
+)
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
@@ -789,6 +795,8 @@ def call_method(
                 return frame.machine.attribute(frame, receiver, "shape")
             return _tensor_method(frame, receiver, name, arguments, node)
         case Static():
+            if name in ("format", "format_map"):
+                observe_text(frame, node, arguments.all())
             return _static_method(receiver, name)
         case Tuple() | Sequence():
             return _list_method(frame, receiver, name, arguments, node)
@@ -1044,6 +1052,15 @@ KEEPS_MODULE = {
 }
 
 
+PARAMETERS = {
+    "parameters": Sequence(Tensor(grad=True)),
+    "buffers": Sequence(Tensor(grad=False)),
+    "named_parameters": Sequence(Tuple((STATIC, Tensor(grad=True)))),
+    "named_buffers": Sequence(Tuple((STATIC, Tensor(grad=False)))),
+}
+"""What the methods of a module give by which its tensors are gone through."""
+
+
 def _inherited_method(
     frame: Frame, receiver: Instance, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
@@ -1072,10 +1089,8 @@ def _inherited_method(
             return keras_calls.compiled(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
-        case "parameters" | "buffers":
-            return Sequence(Tensor(grad=name == "parameters"))
-        case "named_parameters" | "named_buffers":
-            return Sequence(Tuple((STATIC, TENSOR)))
+        case _ if name in PARAMETERS:
+            return PARAMETERS[name]
         case "state_dict":
             return Dict(default=TENSOR)
     if name in KEEPS_MODULE:
@@ -1142,8 +1157,8 @@ def _module_method(
             return Sequence(Tuple((STATIC, join_all(receiver.children))))
         case "children":
             return Tuple(receiver.children)
-        case "parameters" | "buffers":
-            return Sequence(Tensor(grad=name == "parameters"))
+        case _ if name in PARAMETERS:
+            return PARAMETERS[name]
         case "state_dict":
             return Dict(default=Tensor(grad=False))
     if name in KEEPS_MODULE:

@@ -34,7 +34,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jitlint.analysis.extract_arguments import (
@@ -240,9 +240,12 @@ class Found:
 
 
 def standard(
-    known: Iterable[str], only: Collection[str] | None = None
+    known: Iterable[str],
+    only: Collection[str] | None = None,
+    declared: Collection[str] = (),
 ) -> dict[str, dict[str, Any]]:
-    """The section; `known` are functions that are described elsewhere.
+    """The section; `known` are functions that are described elsewhere, and `declared` those of
+    which everything but their breaks is.
 
     `only`: the entries of these, which have to be functions and classes.
     """
@@ -255,6 +258,11 @@ def standard(
         _measure(list(method_subjects(found)), found)
     else:
         _measure([subject for subject in chosen if subject.name in only], found)
+    for name in declared:
+        if name in found:
+            entry = found[name].entry
+            entry = {field: entry[field] for field in ("breaks", "captured") if field in entry}
+            found[name] = replace(found[name], entry=entry)
     entries = {name: seen.entry for name, seen in found.items() if seen.entry}
     return {name: {**entry, "source": "measured"} for name, entry in sorted(entries.items())}
 

@@ -66,7 +66,9 @@ from jitlint.analysis.extract_subjects import Subject, aliases, functions, metho
 SCHEMA = 1
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "breaks": lambda table: breaks(table),
-    "standard": lambda table: {"standard": standard(_described(table))},
+    "standard": lambda table: {
+        "standard": standard(_described(table), declared=table["functions"].keys())
+    },
     "other_names": lambda table: {"aliases": table["aliases"] | other_names(table["standard"])},
     "contexts": lambda table: {"contexts": contexts(table.get("standard", {}))},
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},

@@ -9,6 +9,8 @@ from jitlint.analysis.calls import Arguments, apply, handles
 from jitlint.analysis.expressions import condition_code
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
+from jitlint.analysis.observations import Use
+from jitlint.analysis.tree import found_in
 from jitlint.analysis.values import (
     NONE,
     STATIC,
@@ -17,12 +19,14 @@ from jitlint.analysis.values import (
     CutOff,
     External,
     Framework,
+    Function,
     Partial,
     Static,
     Tensor,
     Tuple,
     Value,
     is_callable,
+    is_tensor,
     join_all,
 )
 from jitlint.region import RegionKind
@@ -62,11 +66,21 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
     return join_all(results)
 
 
-@handles("torch._check")
+@handles(*(f"torch._check{kind}" for kind in ("", "_index", "_type", "_value")))
 def _check(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if isinstance(node, cst.Call) and node.args:
         frame.checked.add(condition_code(frame, node.args[0].value))
+    message = arguments.get(1, "message")
+    if isinstance(message, Function) and _mentions_tensor(frame, message):
+        row = frame.machine.torch.construct("check_with_message_of_tensor")
+        frame.observe_operation(node, row, Use.CALL)
     return NONE
+
+
+def _mentions_tensor(frame: Frame, function: Function) -> bool:
+    """Whether a function of this one reads a variable of it that holds a tensor."""
+    names = {name.value for name in found_in(function.info.node.body, cst.Name)}
+    return any(is_tensor(frame.variables.get(name, UNKNOWN)) for name in names)
 
 
 @handles("torch.utils.checkpoint.checkpoint")

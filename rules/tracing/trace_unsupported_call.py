@@ -18,7 +18,8 @@ READS = frozenset({DYNAMIC_SHAPE, SCALAR_READ})
 
 
 CONSTRUCTS = (
-    *("class_in_region", "draw_from_generator", "store_on_function", "store_to_environment"),
+    *("check_with_message_of_tensor", "class_in_region", "draw_from_generator"),
+    *("store_on_function", "store_to_environment"),
 )
 
 
