@@ -144,7 +144,7 @@ class Machine:
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()
-        self._contexts: Counter[FunctionInfo] = Counter()
+        self._contexts: Counter[tuple[FunctionInfo, bool]] = Counter()
         self._tables: dict[ClassInfo, dict[str, Value]] = {}
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
@@ -784,9 +784,10 @@ class Machine:
             key = (key, "silent")  # what was not observed is interpreted once more
             if key in self._memo:
                 return self._memo[key]
-        if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
+        context = (info, region is None)
+        if frame.depth >= limit or key in self._active or self._contexts[context] >= MAX_CONTEXTS:
             return self.declared_result(info)
-        self._contexts[info] += 1
+        self._contexts[context] += 1
         self._active.add(key)
         result = self._interpret(frame, function, bound)
         self._active.discard(key)
