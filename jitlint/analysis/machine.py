@@ -605,13 +605,21 @@ class Machine:
         return value
 
     def construct(self, frame: Frame, cls: Class, arguments: Arguments) -> Value:
-        """An object of a project class. An Enum's members are static."""
+        """An object of a project class, which a tracer sees made. An Enum's members are static."""
         if self.is_enum(cls.info):
             return STATIC
         bases = self.external_bases(cls.info)
         if any(map(_is_autograd, bases)):
             return UNKNOWN
-        return Instance(cls.info)
+        made = Instance(cls.info)
+        if frame.region is not None and not _is_scripted(frame.region):
+            init = self.method(cls.info, "__init__")
+            after = self.method(cls.info, "__post_init__")
+            if init is not None:
+                self.call(frame, Function(init), arguments.after(made))
+            elif after is not None:
+                self.call(frame, Function(after), Arguments([made]))
+        return made
 
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
         """Parameters by annotation, else by the constant that is their default."""

@@ -289,6 +289,10 @@ class Table:
         """What calling a function does that was handed to this function or decorator."""
         return self._operator("hiding", dotted)
 
+    def message(self, check: str) -> Operator | None:
+        """What a function does that is handed to a check as its message."""
+        return self._operator("messages", check)
+
     def hooked(self, method: str) -> Operator | None:
         """What calling a module does on which a hook was registered by this method."""
         return self._operator("hooks", method)

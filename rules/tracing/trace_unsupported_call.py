@@ -124,6 +124,7 @@ SUBJECTS = {
     Use.STORE: "the compiler cannot set `{code}`",
     Use.ATTRIBUTE: "the compiler cannot read `{code}`",
     Use.DEFINITION: "the compiler cannot follow the definition `{code}`",
+    Use.MESSAGE: "the compiler cannot keep the message of `{code}`",
     Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
 }
 CALL = "the compiler cannot follow the call `{code}`"
@@ -139,6 +140,8 @@ REASONS = {
     "is called",
     Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
     Use.DEFINITION: "a graph defines no class: define it outside of the compiled function",
+    Use.MESSAGE: "a graph keeps the text, made of constants by a function of the compiled code: "
+    "read what it tells of a tensor or a module into variables before",
     Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
     "or call it outside",
 }
