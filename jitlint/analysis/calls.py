@@ -815,6 +815,8 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     row = _row_by_dtype(frame, receiver, name, operator)
+    if receiver.framework is Framework.NUMPY and not (row is not None and row.break_ids):
+        row = table.array(name) or row
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")

@@ -26,7 +26,7 @@ def _rows() -> Iterator[Operator]:
     """What the table knows to break a graph, effects and reads aside."""
     table = tables.load()
     yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
-    yield from table.rows("requires_grad", "messages")
+    yield from table.rows("requires_grad", "messages", "arrays")
     yield from filter(None, map(table.construct, CONSTRUCTS))
     for row in table.rows("standard", "functions", "methods", "modules"):
         if not (row.effect or row.varies or row.reads or row.dynamic_shape):
@@ -45,8 +45,9 @@ class TraceUnsupportedCall(Rule):
     it cannot hold (a sparse tensor, a new `nn.Parameter`, a ScriptModule GB4695, an LSTM
     GB0014, a generator that was made outside, GB0055), at a class that is defined there
     (GB8977), at an attribute that a function is given (GB0467), at a check whose message shows
-    a tensor or a module (`torch._check(ok, lambda: f"{x.shape}")`, GB9158) and at context managers that it
-    does not know (`ExitStack`, `torch.device`). The graph ends there; inside a loop, `try` or
+    a tensor or a module (`torch._check(ok, lambda: f"{x.shape}")`, GB9158), at an in-place
+    view of an input (`x.t_()`, GB0148), at the dtype of an array of NumPy (GB0157), and at
+    context managers that it does not know (`ExitStack`, `torch.device`). The graph ends there; inside a loop, `try` or
     `with` the whole function runs uncompiled; with `fullgraph=True` the call raises. A function
     behind `functools.lru_cache` cannot be given a tensor of a graph of TensorFlow ("Tensor is
     unhashable").
