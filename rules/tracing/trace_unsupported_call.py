@@ -47,10 +47,10 @@ class TraceUnsupportedCall(Rule):
     (GB8977), at an attribute that a function is given (GB0467), at a check whose message shows
     a tensor or a module (`torch._check(ok, lambda: f"{x.shape}")`, GB9158), at an in-place
     view of an input (`x.t_()`, GB0148), at the dtype of an array of NumPy (GB0157), and at
-    context managers that it does not know (`ExitStack`, `torch.device`). The graph ends there; inside a loop, `try` or
-    `with` the whole function runs uncompiled; with `fullgraph=True` the call raises. A function
-    behind `functools.lru_cache` cannot be given a tensor of a graph of TensorFlow ("Tensor is
-    unhashable").
+    context managers that it does not know (`ExitStack`, `torch.device`). The graph ends there;
+    inside a loop, `try` or `with` the whole function runs uncompiled; with `fullgraph=True`
+    the call raises. A function behind `functools.lru_cache` cannot be given a tensor of a
+    graph of TensorFlow ("Tensor is unhashable").
 
     ## Example
         @torch.compile
