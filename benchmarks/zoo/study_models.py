@@ -62,8 +62,8 @@ def spoken() -> Inputs:
 
 def pictures() -> Inputs:
     return {
-        "pixel_values": torch.randn(1, 3, 64, 64),
-        "pixel_mask": torch.ones(1, 64, 64, dtype=torch.long),
+        "pixel_values": torch.randn(1, 3, 128, 128),
+        "pixel_mask": torch.ones(1, 128, 128, dtype=torch.long),
     }
 
 
