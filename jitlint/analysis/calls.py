@@ -667,13 +667,18 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     if name in LIMITS:
         return STATIC
     if operator is not None and operator.symbolic:
-        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
+        return _symbol_of(operator)
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(arguments.first):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
     return _folded(arguments) or STATIC
+
+
+def _symbol_of(drawn: Operator) -> Static:
+    """A number that the compiler takes as an input of the graph, and does not know."""
+    return Static(source=Source.DATA, read=Read(drawn.name, drawn.symbolic or "", unbroken=True))
 
 
 def _folded(arguments: Arguments) -> Static | None:
@@ -1133,6 +1138,8 @@ def _module_method(
         return receiver
     if method is not None and method.instance is not None:
         return ExternalInstance(method.instance)
+    if method is not None and method.symbolic and frame.region is not None:
+        return _read_by(_symbol_of(method), node)
     return UNKNOWN
 
 
