@@ -1,7 +1,8 @@
 """The models of a public study of breaks (transformers 5.4.0), as small as they go.
 
 Those whose sites in `data/transformers-torch-2.10.json` jitlint offers fixes for. Rates of
-LayerDrop are the defaults of the configurations, as in the study.
+LayerDrop are the defaults of the configurations, as in the study, but for models of speech,
+which have them set.
 """
 
 from typing import Any
