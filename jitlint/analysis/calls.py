@@ -684,13 +684,18 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     if name in LIMITS:
         return STATIC
     if operator is not None and operator.symbolic:
-        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
+        return _symbol_of(operator)
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(arguments.first):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
     return _folded(arguments) or STATIC
+
+
+def _symbol_of(drawn: Operator) -> Static:
+    """A number that the compiler takes as an input of the graph, and does not know."""
+    return Static(source=Source.DATA, read=Read(drawn.name, drawn.symbolic or "", unbroken=True))
 
 
 def _folded(arguments: Arguments) -> Static | None:
@@ -834,6 +839,8 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     row = _row_by_dtype(frame, receiver, name, operator)
+    if receiver.framework is Framework.NUMPY and not (row is not None and row.break_ids):
+        row = table.array(name) or row
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
@@ -1165,6 +1172,8 @@ def _module_method(
         return receiver
     if method is not None and method.instance is not None:
         return ExternalInstance(method.instance)
+    if method is not None and method.symbolic and frame.region is not None:
+        return _read_by(_symbol_of(method), node)
     return UNKNOWN
 
 

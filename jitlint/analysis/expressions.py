@@ -554,7 +554,9 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
         return frame.variables[path]
     receiver = evaluate(frame, node.value)
     if is_tensor(receiver):
-        row = frame.machine.torch.read(node.attr.value)
+        is_array = receiver.framework is Framework.NUMPY
+        table = frame.machine.torch
+        row = (table.array if is_array else table.read)(node.attr.value)
         frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
         if frame.tracer:
             return freezing.by_attribute(frame, receiver, node)

@@ -727,10 +727,3 @@ def store_to_environment(v: Any) -> Any:
 def numpy_random_number(v: Any) -> Any:
     """numpy.random.rand() < 0.5, as the condition of a branch"""
     return v.x if numpy.random.rand() < 0.5 else v.vector
-
-
-def check_with_message_of_tensor(v: Any) -> Any:
-    """torch._check(condition, a function that reads a tensor)"""
-    x, check = v.x, vars(torch)["_check"]
-    check(x.shape[0] > 1, lambda: f"one row of {x.shape}")
-    return x

@@ -418,6 +418,47 @@ def requires_grad() -> dict[str, dict[str, Any]]:
     return {name: _entry(outcome) for name, outcome in outcomes.items() if outcome.identifier}
 
 
+def messages() -> dict[str, dict[str, Any]]:
+    """The section `messages`: what the message of a check may not be, by the check. `breaks`:
+    a function of elsewhere, `with_tensor_held`: one that holds a tensor."""
+    import torch
+
+    names = [name for name in dir(torch) if name.startswith("_check")]
+    found = {f"torch.{name}": _message_breaks(getattr(torch, name)) for name in names}
+    return {name: entry for name, entry in found.items() if entry}
+
+
+def _message_breaks(check: Callable[..., Any]) -> dict[str, Any]:
+    import inspect
+
+    import torch
+
+    parameters = list(inspect.signature(check).parameters)
+    if not {"cond", "message"}.issubset(parameters):
+        return {}
+    errors = [ValueError] if "error_type" in parameters else []
+    takes_tensor = "tensor" in check.__name__
+
+    def elsewhere(x: Any) -> Any:
+        check(*errors, x > -100 if takes_tensor else x.shape[0] > 0, _text)
+        return x + 1
+
+    def holding(x: Any) -> Any:
+        check(*errors, x > -100 if takes_tensor else x.shape[0] > 0, lambda: f"{x.shape}")
+        return x + 1
+
+    ways = {"breaks": elsewhere, "with_tensor_held": holding}
+    outcomes = {
+        way: compile_region(region, torch.ones(2), fullgraph=True) for way, region in ways.items()
+    }
+    entry = {way: each.identifier for way, each in outcomes.items() if each.identifier}
+    return {**entry, "source": "measured"} if entry else {}
+
+
+def _text() -> str:
+    return "text"
+
+
 def device_constructors() -> list[str]:
     """The section `device_constructors`: what makes a tensor on the device of a block."""
     import torch

@@ -422,13 +422,13 @@ def _symbolic(subject: Subject, text: str) -> dict[str, str]:
     """The break where Python computes with the number that a call returns."""
     import torch
 
-    function = subject.resolve()
+    (owner,), _ = evaluate(subject.owner)
     args, kwargs = evaluate(text)
-    if not isinstance(function(*args, **kwargs), int | float):
+    if not isinstance(_called(owner, subject.attribute)(*args, **kwargs), int | float):
         return {}
 
     def region(x: Any, args: Any, kwargs: Any) -> Any:
-        return x * (function(*args, **kwargs) - 2)
+        return x * (_called(owner, subject.attribute)(*args, **kwargs) - 2)
 
     found = compile_region(region, torch.ones(2), args, kwargs).identifier
     return {"symbolic": found} if found else {}

@@ -30,6 +30,7 @@ from jitlint.analysis.extract_effects import (
     device_constructors,
     hiding,
     hooks,
+    messages,
     objects,
     requires_grad,
     self_entered,
@@ -38,6 +39,7 @@ from jitlint.analysis.extract_effects import (
     written,
 )
 from jitlint.analysis.extract_exports import with_exports
+from jitlint.analysis.extract_inputs import with_inputs
 from jitlint.analysis.extract_kinds import (
     NUMBER,
     SCALAR,
@@ -50,7 +52,7 @@ from jitlint.analysis.extract_kinds import (
 )
 from jitlint.analysis.extract_modules import module_breaks, modules, with_gradients
 from jitlint.analysis.extract_numbers import numbers
-from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
+from jitlint.analysis.extract_numpy import arrays, folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_refusals import with_refusals
 from jitlint.analysis.extract_regions import in_processes
@@ -81,11 +83,14 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "refusals": with_refusals,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
     "gradients": lambda table: {"modules": with_gradients(table["modules"])},
+    "arrays": lambda table: {"arrays": arrays()},
+    "inputs": lambda table: {"methods": with_inputs(table["methods"])},
     "creations": lambda table: {"functions": with_creations(table["functions"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},
     "requires_grad": lambda table: {"requires_grad": requires_grad()},
+    "messages": lambda table: {"messages": messages()},
     "device_constructors": lambda table: {"device_constructors": device_constructors()},
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},

@@ -137,6 +137,7 @@ class Use(enum.Enum):
     HIDDEN = "hidden"
     ATTRIBUTE = "attribute"
     DEFINITION = "definition"
+    MESSAGE = "message"
     NUMBER = "number"
     """Something asks for a number, and the operands are what it is given instead."""
 

@@ -290,6 +290,14 @@ class Table:
         """What calling a function does that was handed to this function or decorator."""
         return self._operator("hiding", dotted)
 
+    def array(self, name: str) -> Operator | None:
+        """What an attribute or a method of an array of NumPy does, if it breaks a graph."""
+        return self._operator("arrays", name)
+
+    def message(self, check: str) -> Operator | None:
+        """What a function does that is handed to a check as its message."""
+        return self._operator("messages", check)
+
     def hooked(self, method: str) -> Operator | None:
         """What calling a module does on which a hook was registered by this method."""
         return self._operator("hooks", method)

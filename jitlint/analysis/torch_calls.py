@@ -10,7 +10,7 @@ from jitlint.analysis.expressions import condition_code
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
 from jitlint.analysis.observations import Use
-from jitlint.analysis.tree import found_in
+from jitlint.analysis.scope import names_read
 from jitlint.analysis.values import (
     NONE,
     STATIC,
@@ -20,13 +20,13 @@ from jitlint.analysis.values import (
     External,
     Framework,
     Function,
+    Instance,
     Partial,
     Static,
     Tensor,
     Tuple,
     Value,
     is_callable,
-    is_tensor,
     join_all,
 )
 from jitlint.region import RegionKind
@@ -66,21 +66,34 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
     return join_all(results)
 
 
-@handles(*(f"torch._check{kind}" for kind in ("", "_index", "_type", "_value")))
+@handles("torch._check")
 def _check(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if isinstance(node, cst.Call) and node.args:
         frame.checked.add(condition_code(frame, node.args[0].value))
-    message = arguments.get(1, "message")
-    if isinstance(message, Function) and _mentions_tensor(frame, message):
-        row = frame.machine.torch.construct("check_with_message_of_tensor")
-        frame.observe_operation(node, row, Use.CALL)
+    return _check_message(frame, name, arguments, node)
+
+
+@handles(
+    *("torch._check_index", "torch._check_not_implemented", "torch._check_tensor_all"),
+    *("torch._check_tensor_all_with", "torch._check_type", "torch._check_value"),
+    "torch._check_with",
+)
+def _check_message(
+    frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    """Of a message a graph keeps the text, which the compiler makes of constants."""
+    own = arguments.positional[2 if name.endswith("_with") else 1 :]
+    message = arguments.keywords.get("message") or next(iter(own), None)
+    row = frame.machine.torch.message(name)
+    if row is None or not isinstance(message, Function):
+        return NONE
+    breaks = row.breaks
+    if message.closure is not None:
+        held = (message.closure.variables.get(each) for each in names_read(message.info.node))
+        is_held = any(isinstance(each, Tensor | Instance) for each in held)
+        breaks = row.with_tensor_held if is_held else None
+    frame.observe_operation(node, replace(row, breaks=breaks, with_tensor_held=None), Use.MESSAGE)
     return NONE
-
-
-def _mentions_tensor(frame: Frame, function: Function) -> bool:
-    """Whether a function of this one reads a variable of it that holds a tensor."""
-    names = {name.value for name in found_in(function.info.node.body, cst.Name)}
-    return any(is_tensor(frame.variables.get(name, UNKNOWN)) for name in names)
 
 
 @handles("torch.utils.checkpoint.checkpoint")
