@@ -55,6 +55,7 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     kind = name.removeprefix("builtins.")
     if kind != "bool":
         shapes.used(frame, node, value)
+    _run_special(frame, kind, value)
     if isinstance(value, Optional):
         value = value.value
     if is_tensor(value):
@@ -69,6 +70,12 @@ def _convert(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpres
     return Static(source=value.source, read=value.read)
 
 
+def _run_special(frame: Frame, kind: str, value: Value) -> None:
+    """A builtin runs the method of an object that is named after it: `__float__`, `__str__`."""
+    if isinstance(value, Instance):
+        frame.machine.call_method(frame, value, f"__{kind}__", ())
+
+
 @handles("builtins.len")
 def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = arguments.first
@@ -78,8 +85,7 @@ def _len(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
         return STATIC
     if is_tensor(value):
         return frame.machine.size_of(value)
-    if isinstance(value, Instance):
-        frame.machine.call_method(frame, value, "__len__", ())
+    _run_special(frame, "len", value)
     return Static(len(value.items)) if isinstance(value, Tuple) else STATIC
 
 
@@ -327,6 +333,7 @@ def _dict(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 )
 def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     value = arguments.first
+    _run_special(frame, name.rpartition(".")[2], value)
     if name.startswith("math."):
         shapes.used(frame, node, value)
     if name.startswith("math.") and is_tensor(value):

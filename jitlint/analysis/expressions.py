@@ -220,8 +220,11 @@ def observe_text(
     place: cst.BaseExpression | None = None,
 ) -> None:
     """Tell the log of tensors of which a text is made; Python does that where it is read."""
-    row = frame.machine.torch.construct(FORMATS[not is_handed_on(text, frame.module.tree)])
+    is_read = not is_handed_on(text, frame.module.tree)
+    row = frame.machine.torch.construct(FORMATS[is_read])
     for value in values:
+        if isinstance(value, Instance) and is_read:
+            frame.machine.call_method(frame, value, "__str__", ())
         if is_tensor(value) and value.framework is not Framework.NUMPY:
             frame.observe_number(place or text, row, value, Use.FORMAT)
 

@@ -17,11 +17,13 @@ from jitlint.analysis.values import (
     TENSOR,
     UNKNOWN,
     CutOff,
+    Dict,
     External,
     Framework,
     Function,
     Instance,
     Partial,
+    Sequence,
     Static,
     Tensor,
     Tuple,
@@ -52,6 +54,16 @@ def _parameter(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpr
     wanted = arguments.get(1, "requires_grad") or Static(not name.endswith("Buffer"))
     grad = wanted.const if isinstance(wanted, Static) and isinstance(wanted.const, bool) else None
     return replace(tensor, maybe=False, assumed=False, framework=Framework.TORCH, grad=grad)
+
+
+@handles("torch.nn.ParameterList")
+def _parameters(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    return Sequence(Tensor(grad=True))
+
+
+@handles("torch.nn.ParameterDict")
+def _by_name(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    return Dict(default=Tensor(grad=True))
 
 
 @handles("torch.cond")
