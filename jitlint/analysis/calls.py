@@ -854,6 +854,9 @@ def _tensor_method(
     is_one_of_others = receiver.rank != 1 and is_other_size(arguments.get(0, "dim"))
     if result == SHAPE and not is_one_of_others:
         result = frame.machine.size_of(receiver)
+    drawn = frame.machine.torch.standard(f"torch.Tensor.{name}")
+    if drawn is not None and drawn.symbolic and receiver.framework is Framework.TORCH:
+        result = _symbol_of(drawn)
     if frame.records:
         once.by_method(frame, receiver, name, node)
     if frame.tracer:

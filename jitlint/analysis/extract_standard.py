@@ -303,6 +303,16 @@ def subjects() -> Iterator[Subject]:
             if name in own and not belongs:
                 yield Subject(f"{dotted}.{name}", owner, name)
     yield Subject("torch.autograd.Function.apply", "operation", "apply")
+    yield from _numbers_of_tensors()
+
+
+def _numbers_of_tensors() -> Iterator[Subject]:
+    """Methods of a tensor that give a number without being asked for anything."""
+    (vector,), _ = evaluate("vector")
+    for name in dir(vector):
+        with contextlib.suppress(Exception):
+            if name[0] != "_" and type(getattr(vector, name)()) is int:
+                yield Subject(f"torch.Tensor.{name}", "vector", name)
 
 
 def other_names(standard: Iterable[str]) -> dict[str, str]:

@@ -30,6 +30,7 @@ DRAWN = (
     "Python draws another number at each call: draw it outside and pass it as an argument, or "
     "draw a tensor by `torch.rand`, whose numbers are others"
 )
+ADDRESS = "where a tensor lies is not known before the code runs: ask for it outside of the region"
 UNKNOWN_CONSTRUCT = "no rewrite is known to keep the meaning of this construct"
 
 
@@ -46,8 +47,9 @@ def fix_for(test: TruthTest, ctx: Context) -> tuple[Fix | None, str | None]:
 def _first(test: TruthTest, ctx: Context) -> Fix:
     if not SERVED.issuperset(test.regions):
         raise Withheld("the function also runs under another compiler, which needs its own form")
-    if is_symbol(test.value):
-        raise Withheld(DRAWN)
+    if is_symbol(test.value) and test.value.read is not None:
+        is_drawn = not test.value.read.operator.startswith("torch.Tensor.")
+        raise Withheld(DRAWN if is_drawn else ADDRESS)
     check_callers(test)
     for fixer in FIXERS:
         try:
