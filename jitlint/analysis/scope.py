@@ -347,6 +347,22 @@ def is_optional(package: str, module: Module) -> bool:
     return any(map(is_of_package, module.facts.imports))
 
 
+SCRIPTED = frozenset(
+    f"torch.jit.{name}"
+    for name in (
+        *("is_scripting", "script", "script_method", "script_if_tracing", "interface"),
+        *("unused", "ignore", "export", "annotate", "Final", "Attribute"),
+        *("_overload", "_overload_method"),
+    )
+)
+
+
+def may_be_scripted(module: Module) -> bool:
+    """Whether a file speaks to TorchScript, which takes neither Python's operators
+    (`torch.library.custom_op`) nor functions in functions."""
+    return not SCRIPTED.isdisjoint(module.facts.mentions)
+
+
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """How a module writes a function of torch, and what it must import for it."""

@@ -337,6 +337,53 @@ def f(x):
 }
 
 
+KEPT |= {
+    "a warning names a caller": """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        warnings.warn("large", UserWarning, stacklevel=2)
+    return x * 2
+""",
+    "a helper's warning names a caller": """
+def deprecated(name: str):
+    warnings.warn(f"{name} is old", FutureWarning, 3)
+
+
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        deprecated("f")
+    return x * 2
+""",
+    "a helper asks for a mode": """
+def is_eager():
+    return not torch.compiler.is_compiling()
+
+
+@torch.compile
+def f(x):
+    if is_eager() and x.max() > 3:
+        raise ValueError("large")
+    return x * 2
+""",
+    "it asks for a type": """
+@torch.compile
+def f(x: Tensor, size: int):
+    if not isinstance(size, int) or x.max() > size:
+        raise ValueError("large")
+    return x * 2
+""",
+    "TorchScript takes the function too": """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        warnings.warn("large")
+    return x * 2 if torch.jit.is_scripting() else x * 3
+""",
+}
+
+
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
 def test_what_an_operator_would_change_stays(source, rewrite):
     assert "custom_op" not in rewrite(HEAD + source)

@@ -9,7 +9,14 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import ancestors_of, contains, definitions_of, nodes_in, parents_of
+from jitlint.analysis.tree import (
+    ancestors_of,
+    contains,
+    definitions_of,
+    found_in,
+    nodes_in,
+    parents_of,
+)
 from jitlint.analysis.values import (
     UNKNOWN,
     External,
@@ -32,6 +39,7 @@ from .operator import Operator, in_schema, is_schema_type
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
 LEAVES = (cst.Return, cst.Break, cst.Continue)
+TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.type", "torch.is_tensor"})
 
 
 def part_as_operator(seen: Observation, ctx: Context) -> Fix:
@@ -148,7 +156,8 @@ def _check_leaves(node: cst.CSTNode) -> None:
 def free_name(kind: str, place: Place, seen: Observation) -> str:
     """`_check_step`, `_check_net_forward`: a name for an operator that the module can have."""
     path = [place.function.name.value, *_classes_around(place)]
-    base = "_".join(["", kind, *(_snake_case(each.strip("_")) for each in reversed(path))])
+    words = [_snake_case(each.strip("_")) for each in reversed(path)]
+    base = "_".join(["", *([] if words[0].startswith(f"{kind}_") else [kind]), *words])
     taken = {each.strip("_") for each in seen.module.facts.bindings}
     if definitions_of(seen.module.tree)[".".join(reversed(path))] > 1:
         raise Withheld(f"`{path[0]}` is defined more than once")
@@ -195,6 +204,15 @@ class Arguments:
         for statement in statements:
             for node in self._paths(statement, own):
                 self._add_path(node)
+            self._check_type_tests(statement)
+
+    def _check_type_tests(self, statement: cst.CSTNode) -> None:
+        """What has another type would not come as far as the test."""
+        for call in found_in(statement, cst.Call):
+            tested = self.nodes.get(call.args[0].value) if call.args else None
+            function = self.seen.value_of(call.func)
+            if tested and isinstance(function, External) and function.name in TYPE_TESTS:
+                raise Withheld(f"the code asks for the type of `{tested}`, which an operator fixes")
 
     def give(self, name: str) -> None:
         """A parameter for a tensor that the code does not have yet."""
