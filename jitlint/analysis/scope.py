@@ -192,6 +192,15 @@ def definition_of(name: str, at: cst.CSTNode, module: cst.Module) -> Definition:
         statement = block
 
 
+def definition_read(read: cst.Name, module: cst.Module) -> Definition:
+    """The definition whose value a name has where it is read: the test of a `while` is asked
+    behind the body too."""
+    statement = statement_of(read, module)
+    if isinstance(statement, cst.While) and read.value in names_written(statement.body):
+        return Definition(Origin.UNCLEAR, statement)
+    return definition_of(read.value, statement, module)
+
+
 def _header(block: cst.If | cst.With) -> Sequence[cst.CSTNode]:
     return [block.test] if isinstance(block, cst.If) else block.items
 
