@@ -116,8 +116,13 @@ REWRITTEN = {
     ),
     "counts": (
         "return torch.bincount(x, minlength=9)",
-        "return torch.zeros(9, dtype=torch.long, device=x.device)"
-        ".scatter_add_(0, x.long(), torch.ones_like(x, dtype=torch.long))",
+        """
+        return torch.zeros(9, dtype=torch.long, device=x.device).scatter_add_(
+            0,
+            x.long(),
+            torch.ones_like(x, dtype=torch.long),
+        )
+        """,
     ),
 }
 

@@ -104,5 +104,4 @@ class _Report:
 
     def call(self, test: cst.BaseExpression) -> cst.SimpleStatementLine:
         _, *others = self._arguments.passed()
-        call = cst.Call(cst.Name(self.operator.name), [cst.Arg(test), *others])
-        return cst.SimpleStatementLine([cst.Expr(call)])
+        return self._arguments.call(self.operator.name, [cst.Arg(test), *others])

@@ -29,6 +29,7 @@ from jitlint.analysis.values import (
     join_all,
 )
 from jitlint.finding import Fix, Safety
+from jitlint.layout import one_a_line
 from jitlint.rule import Context
 
 from ..branch_fixes.flow import Place, comments_in, statements_in
@@ -58,9 +59,8 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     name = free_name(kind, place, seen)
     body = cst.IndentedBlock([moved.with_changes(leading_lines=())])
     operator = Operator(seen.module, name, arguments.parameters(), body)
-    call = cst.SimpleStatementLine(
-        [cst.Expr(cst.Call(cst.Name(name), arguments.passed()))],
-        leading_lines=statement.leading_lines,  # type: ignore[attr-defined]
+    call = arguments.call(name, arguments.passed()).with_changes(
+        leading_lines=statement.leading_lines  # type: ignore[attr-defined]
     )
     conditions = ["no caller maps over it (torch.vmap)", *arguments.conditions]
     return Fix(
@@ -381,6 +381,12 @@ class Arguments:
 
     def passed(self) -> list[cst.Arg]:
         return [cst.Arg(value) for value in self.values.values()]
+
+    def call(self, name: str, arguments: Sequence[cst.Arg]) -> cst.SimpleStatementLine:
+        """`name(arguments)`, whose arguments get lines of their own if one takes several."""
+        call = cst.Call(cst.Name(name), arguments)
+        is_broken = any("\n" in self.seen.module.tree.code_for_node(each) for each in arguments)
+        return cst.SimpleStatementLine([cst.Expr(one_a_line(call) if is_broken else call)])
 
 
 class _Renamed(cst.CSTTransformer):

@@ -12,12 +12,13 @@ from jitlint.analysis.observations import Operation
 from jitlint.analysis.tree import ancestors_of, contains, parents_of
 from jitlint.analysis.values import Static
 from jitlint.finding import Fix, Replacement
+from jitlint.layout import INDENT
 from jitlint.rule import Context
 
 from ..branch_fixes.arms import bare, parenthesized
 from ..branch_fixes.dtypes import NOTHING
 from ..branch_fixes.effects import writes_in_place
-from ..branch_fixes.emit import INDENT, LINE_LENGTH, TIGHT, Writer, conditional_fix
+from ..branch_fixes.emit import LINE_LENGTH, TIGHT, Writer, conditional_fix
 from ..branch_fixes.profile import Describer, Profile
 from ..branch_fixes.uses import VALUES, use_of
 from ..branch_fixes.withheld import NotMine, Withheld
