@@ -360,15 +360,14 @@ SCRIPTED = frozenset(
     f"torch.jit.{name}"
     for name in (
         *("is_scripting", "script", "script_method", "script_if_tracing", "interface"),
-        *("unused", "ignore", "export", "annotate", "Final", "Attribute"),
-        *("_overload", "_overload_method"),
+        *("export", "annotate", "Final", "Attribute", "_overload", "_overload_method"),
     )
 )
 
 
 def may_be_scripted(module: Module) -> bool:
-    """Whether a file speaks to TorchScript, which takes neither Python's operators
-    (`torch.library.custom_op`) nor functions in functions."""
+    """Whether a file has code for TorchScript, which takes no operators of Python's
+    (`torch.library.custom_op`). Functions that it is to leave alone tell nothing of others."""
     return not SCRIPTED.isdisjoint(module.facts.mentions)
 
 

@@ -35,7 +35,7 @@ from jitlint.rule import Context
 from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, in_schema, is_schema_type
+from .operator import NOT_TAKEN, Operator, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
@@ -62,7 +62,7 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     call = arguments.call(name, arguments.passed()).with_changes(
         leading_lines=statement.leading_lines  # type: ignore[attr-defined]
     )
-    conditions = ["no caller maps over it (torch.vmap)", *arguments.conditions]
+    conditions = [NOT_TAKEN, *arguments.conditions]
     return Fix(
         Safety.UNSAFE,
         f"Move the statement into the operator `{name}`, which has an effect and no result, "
