@@ -5,6 +5,8 @@ from typing import TypeVar
 
 import libcst as cst
 
+from jitlint.analysis.tree import found_in
+
 SHORTEST, LONGEST = 100, 120
 """What a file's own lines say of the length that is allowed lies between these."""
 INDENT = "    "
@@ -120,6 +122,20 @@ def one_a_line(call: cst.Call, depth: int = 0) -> cst.Call:
     return call.with_changes(
         args=_separated(call.args, depth), whitespace_before_args=line_break(depth + 1)
     )
+
+
+def on_one_line(call: cst.Call) -> cst.Call:
+    """The call without line breaks between its arguments, unless comments stand there."""
+    if any(found_in(call, cst.Comment)):
+        return call
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    commas = [comma] * (len(call.args) - 1) + [cst.MaybeSentinel.DEFAULT]
+    empty = cst.SimpleWhitespace("")
+    args = [
+        arg.with_changes(comma=comma, whitespace_after_arg=empty)
+        for arg, comma in zip(call.args, commas, strict=True)
+    ]
+    return call.with_changes(args=args, whitespace_before_args=empty)
 
 
 Separated = TypeVar("Separated", cst.Arg, cst.Param)

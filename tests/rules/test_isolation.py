@@ -91,6 +91,28 @@ a, b = torch.compile(A()), torch.compile(LongName())
 """,
         ("module::check_a_forward", "module::check_long_name_forward"),
     ),
+    "a text of several lines": (
+        """
+@torch.compile
+def f(x, mode: Literal["mean", "sum"] = "mean"):
+    if x.max() > 3:
+        raise ValueError(
+            "above the largest "
+            f"of {mode}",
+        )
+    return x * 2
+""",
+        (
+            "        raise ValueError(message)\n",
+            """
+    _check_f(
+        "above the largest "
+        f"of {mode}",
+        x,
+    )
+""",
+        ),
+    ),
     "two checks in one function": (
         """
 @torch.compile

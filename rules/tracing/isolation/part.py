@@ -29,7 +29,7 @@ from jitlint.analysis.values import (
     join_all,
 )
 from jitlint.finding import Fix, Safety
-from jitlint.layout import one_a_line
+from jitlint.layout import on_one_line, one_a_line
 from jitlint.rule import Context
 
 from ..branch_fixes.flow import Place, comments_in, statements_in
@@ -38,6 +38,7 @@ from .mute import Judge, check_mute
 from .operator import NOT_TAKEN, Operator, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+TEXTS = (cst.FormattedString, cst.ConcatenatedString)
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
 LEAVES = (cst.Return, cst.Break, cst.Continue)
 TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.type", "torch.is_tensor"})
@@ -401,7 +402,13 @@ class _Renamed(cst.CSTTransformer):
         self, original_node: cst.CSTNode, updated_node: cst.CSTNode
     ) -> cst.CSTNode:
         name = self._names.get(original_node)
-        return updated_node if name is None else cst.Name(name)
+        if name is not None:
+            return cst.Name(name)
+        if isinstance(original_node, cst.Call) and any(
+            arg.value in self._names and isinstance(arg.value, TEXTS) for arg in original_node.args
+        ):
+            return on_one_line(cst.ensure_type(updated_node, cst.Call))
+        return updated_node
 
 
 def _is_builtin(value: Value) -> bool:
@@ -414,7 +421,7 @@ def _name_of(node: cst.BaseExpression) -> str:
 
 def _texts(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
     """The texts that are put together when the code runs."""
-    if isinstance(node, cst.FormattedString | cst.ConcatenatedString):
+    if isinstance(node, TEXTS):
         yield node
         return
     for child in node.children:
