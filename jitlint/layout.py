@@ -75,7 +75,7 @@ class _Layout(cst.CSTTransformer):
         for _ in range(MAX_BROKEN):
             calls = list(_calls(line, 0))
             call, depth = max(calls, key=self._length, default=(None, 0))
-            if self._fits(line) or call is None or self._length((call, 0)) < self._limit // 2:
+            if self._fits(line) or call is None or self._length((call, 0)) < self._limit // 3:
                 break
             replaced = line.deep_replace(call, one_a_line(call, depth))
             assert isinstance(replaced, type(line))
@@ -90,7 +90,8 @@ class _Layout(cst.CSTTransformer):
         return all(len(each) + indent <= self._limit for each in self._lines(line))
 
     def _length(self, found: tuple[cst.Call, int]) -> int:
-        return len(self._module.code_for_node(found[0]))
+        """Of the arguments, which is what a break takes out of the line."""
+        return sum(len(self._module.code_for_node(each)) for each in found[0].args)
 
 
 def _others(params: cst.Parameters) -> bool:
@@ -107,6 +108,7 @@ def _calls(node: cst.CSTNode, depth: int) -> Iterator[tuple[cst.Call, int]]:
         case cst.Call(args=[_, *_], whitespace_before_args=cst.SimpleWhitespace()):
             if not any(isinstance(each.value, cst.GeneratorExp) for each in node.args):
                 yield node, depth
+                yield from _calls(node.func, depth)
                 return
         case cst.Call():
             yield from _calls(node.func, depth)

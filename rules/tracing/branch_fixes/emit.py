@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from jitlint.analysis import scope
+from jitlint.analysis.tree import found_in
 from jitlint.finding import Fix, Replacement, Safety
 from jitlint.layout import one_a_line
 
@@ -55,9 +56,20 @@ class Writer:
 
     def call(self, name: str, values: Sequence[cst.BaseExpression], depth: int) -> cst.Call:
         function = self.spelling.of(name)
-        arguments = [cst.Arg(value.deep_clone()) for value in values]
+        arguments = [cst.Arg(_without_parentheses(value).deep_clone()) for value in values]
         call = cst.Call(function, arguments)
         return call if depth >= self.broken else one_a_line(call, depth)
+
+
+def _without_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
+    """An argument goes on over lines in those of the call."""
+    is_open = bool(value.lpar) and isinstance(
+        value.lpar[0].whitespace_after, cst.ParenthesizedWhitespace
+    )
+    needs_them = isinstance(value, cst.Tuple | cst.GeneratorExp | cst.Yield)
+    if not is_open or needs_them or any(found_in(value, cst.Comment)):
+        return value
+    return value.with_changes(lpar=value.lpar[1:], rpar=value.rpar[:-1])
 
 
 def _thunk(value: cst.BaseExpression) -> cst.Lambda:
