@@ -203,6 +203,14 @@ def _system_calls() -> Iterator[list[str]]:
 # -- calls that no made-up argument makes ----------------------------------------------------
 
 WRITTEN = {
+    "os.popen": "'true'",
+    "os.system": "'true'",
+    "subprocess.Popen": "['true']",
+    "subprocess.call": "['true']",
+    "subprocess.check_call": "['true']",
+    "subprocess.check_output": "['true']",
+    "subprocess.getoutput": "'true'",
+    "subprocess.run": "['true']",
     "torch.autograd.grad": "(x * 2).sum(), x",
     "torch.autograd.backward": "(x * 2).sum()",
     "torch.manual_seed": "0",
@@ -210,7 +218,7 @@ WRITTEN = {
     "torch.nn.Parameter": "torch.ones(2)",
     "torch.sparse_coo_tensor": "torch.zeros(1, 2, dtype=torch.int64), x, (3,)",
 }
-"""Arguments of functions of torch; `x` is a leaf that needs a gradient."""
+"""Arguments by function; `x` is a leaf that needs a gradient."""
 
 
 def written() -> dict[str, dict[str, Any]]:
@@ -222,7 +230,8 @@ def written() -> dict[str, dict[str, Any]]:
 def _written_call(name: str) -> Outcome:
     import torch
 
-    namespace: dict[str, Any] = {"torch": torch}
+    root = name.partition(".")[0]
+    namespace: dict[str, Any] = {"torch": torch, root: importlib.import_module(root)}
     exec(f"def region(x):\n    {name}({WRITTEN[name]})\n    return x + 1\n", namespace)
     return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
 

@@ -55,13 +55,18 @@ SCALES = (1, 0, 2)
 
 
 def numpy_subjects() -> list[Subject]:
-    """The public functions of NumPy that an array or a number can be given to."""
+    """The public functions and classes of NumPy that an array or a number can be given to."""
+    import numpy
+
     found = []
     for namespace in ("", ".fft", ".linalg", ".random"):
         theirs = import_or_none(f"numpy{namespace}")
         for name in dir(theirs) if theirs else ():
             function = getattr(theirs, name, None)
-            if not name.startswith("_") and callable(function) and not isinstance(function, type):
+            is_scalar = isinstance(function, type) and issubclass(
+                function, numpy.generic | BaseException
+            )
+            if not name.startswith("_") and callable(function) and not is_scalar:
                 subject = Subject(f"numpy{namespace}.{name}", function, False, [])
                 subject.written = functools.partial(numpy_samples, function)
                 found.append(subject)
@@ -189,13 +194,15 @@ def _conversion(function: Callable[..., Any], numbers: tuple[Any, ...]) -> Calla
     return lambda x: float(function(*numbers)) * x
 
 
-def numpy_samples(function: Callable[..., Any]) -> list[Sample]:
-    """The calls of NumPy itself, to be compiled."""
+def numpy_samples(function: Callable[..., Any], *, of_arrays: bool = False) -> list[Sample]:
+    """The calls of NumPy itself, to be compiled; `of_arrays`: those that are given arrays."""
     import numpy
 
     return [
-        Sample(function, _arguments(text, numpy, 1), {}, False, "measured")
+        Sample(function, arguments, {}, False, "measured")
         for text in CALLS
+        for arguments in [_arguments(text, numpy, 1)]
+        if not of_arrays or any(isinstance(each, numpy.ndarray) for each in arguments)
         if _call(function, text, numpy, 1) is not None
     ]
 

@@ -523,6 +523,12 @@ class Machine:
             return context
         return context.element if isinstance(context, Sequence) else UNKNOWN
 
+    def is_layer(self, value: Value) -> bool:
+        """Whether an object is an nn.Module, of torch or of the project."""
+        if isinstance(value, ExternalInstance):
+            return "torch.nn.Module" in self.torch.bases(value.name)
+        return isinstance(value, Instance) and self.is_module(value.cls)
+
     def holds_tensor(self, value: Value) -> bool:
         """Whether an object has an attribute that is a tensor."""
         if not isinstance(value, Instance):

@@ -195,6 +195,8 @@ class Operation(Observation):
     def _break_by_origin(self) -> str | None:
         """The break at an attribute of a tensor that the region is given, or that it makes."""
         match self.operands:
+            case (Tensor(grad=False), *_) if self.operator.some:
+                return None  # there is no node of autograd's
             case (Tensor(origin=Origin.COMPUTED), *_):
                 return self.operator.intermediate
             case (Tensor(), *_) if not self.operator.some:  # `p.data = …` is taken
