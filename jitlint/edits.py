@@ -10,6 +10,7 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.helpers import get_full_name_for_node
 
 from jitlint.finding import Fix, Replacement
+from jitlint.layout import laid_out
 from jitlint.source import NotWritableError, Text, lines_with_ends
 
 
@@ -44,7 +45,7 @@ def apply(module: cst.Module, fixes: Sequence[Fix]) -> Edited:
         replaced |= nodes
         around |= enclosing
     replacements = {node: new for fix in applied for node, new in fix.replacements.items()}
-    edited = module.visit(_Replace(replacements))
+    edited = laid_out(module, module.visit(_Replace(replacements)))
     edited = _with_imports(edited, [name for fix in applied for name in fix.imports])
     return Edited(edited, tuple(applied), tuple(waiting))
 

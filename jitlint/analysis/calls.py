@@ -425,7 +425,8 @@ def _tensor_result(operator: Operator, arguments: Arguments, has_dim: bool) -> T
     first = tensors[0] if tensors else None
     rank: int | None = None
     if operator.reduces and not has_dim:
-        rank = 0
+        combines = operator.broadcasts and len(tensors) > 1
+        rank = None if combines and any(each.rank != 0 for each in tensors) else 0
     elif operator.elementwise:
         rank = broadcast_rank(arguments.positional)
     is_bool: bool | None = True if operator.is_bool else None

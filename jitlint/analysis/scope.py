@@ -192,6 +192,15 @@ def definition_of(name: str, at: cst.CSTNode, module: cst.Module) -> Definition:
         statement = block
 
 
+def definition_read(read: cst.Name, module: cst.Module) -> Definition:
+    """The definition whose value a name has where it is read: the test of a `while` is asked
+    behind the body too."""
+    statement = statement_of(read, module)
+    if isinstance(statement, cst.While) and read.value in names_written(statement.body):
+        return Definition(Origin.UNCLEAR, statement)
+    return definition_of(read.value, statement, module)
+
+
 def _header(block: cst.If | cst.With) -> Sequence[cst.CSTNode]:
     return [block.test] if isinstance(block, cst.If) else block.items
 
@@ -345,6 +354,21 @@ def is_optional(package: str, module: Module) -> bool:
     if any(each.branch is Branch.ALWAYS for each in bound):
         return False
     return any(map(is_of_package, module.facts.imports))
+
+
+SCRIPTED = frozenset(
+    f"torch.jit.{name}"
+    for name in (
+        *("is_scripting", "script", "script_method", "script_if_tracing", "interface"),
+        *("export", "annotate", "Final", "Attribute", "_overload", "_overload_method"),
+    )
+)
+
+
+def may_be_scripted(module: Module) -> bool:
+    """Whether a file has code for TorchScript, which takes no operators of Python's
+    (`torch.library.custom_op`). Functions that it is to leave alone tell nothing of others."""
+    return not SCRIPTED.isdisjoint(module.facts.mentions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,9 @@ class TraceBranch(Rule):
     from [0, 1) is never safe: compilers drop a draw of which nothing is used, and what is
     drawn later is something else. An operator with an effect is never safe: it takes the types
     of its arguments from annotations and from the calls that were found, cannot be mapped over
-    (`torch.vmap`), and stands below autograd and autocast; code that asks for those, or
-    multiplies matrices, is left alone. Withheld when an arm returns its input itself, mutates,
+    (`torch.vmap`) or scripted, and stands below autograd and autocast; code that asks for
+    those, for its caller, or for a type, that multiplies matrices, or is written for
+    TorchScript too, is left alone. Withheld when an arm returns its input itself, mutates,
     draws random numbers, calls a layer of the project or a function that does more than
     compute, or when the arms disagree in dtype, shape or the inputs that they use (a gradient
     of None would become zeros). In graphs of TensorFlow builtins, checks and conditional

@@ -57,11 +57,12 @@ class TraceSideEffect(Rule):
     `torch.jit.trace`, and a tensor's text lacks the `grad_fn`. Withheld
     for lists, tuples and objects, which the operator does not take, for `file=`, `end=` and
     `flush=`, and where a release of torch has no such operator. A warning or a line of a log
-    becomes an operator with an effect, unsafe: it cannot be mapped over (torch.vmap). A call
-    that fails while it is compiled does not print what it would have printed before. To drop
-    the statement, or to guard it by `torch.compiler.is_compiling()`, loses it: neither is
-    offered. In a graph of TensorFlow a `print` becomes `tf.print`, never safe: it prints
-    values instead of symbols, to the standard error, each time. XLA refuses it.
+    becomes an operator with an effect, unsafe: it cannot be mapped over (torch.vmap) or
+    scripted. Withheld where `stacklevel=` names a caller. A call that fails while it is
+    compiled does not print what it would have printed before. To drop the statement, or to
+    guard it by `torch.compiler.is_compiling()`, loses it: neither is offered. In a graph of
+    TensorFlow a `print` becomes `tf.print`, never safe: it prints values instead of symbols, to
+    the standard error, each time. XLA refuses it.
 
     ## Measured
     torch 2.13.0: each function of the standard library was called in a compiled function;

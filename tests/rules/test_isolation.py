@@ -91,6 +91,28 @@ a, b = torch.compile(A()), torch.compile(LongName())
 """,
         ("module::check_a_forward", "module::check_long_name_forward"),
     ),
+    "a text of several lines": (
+        """
+@torch.compile
+def f(x, mode: Literal["mean", "sum"] = "mean"):
+    if x.max() > 3:
+        raise ValueError(
+            "above the largest "
+            f"of {mode}",
+        )
+    return x * 2
+""",
+        (
+            "        raise ValueError(message)\n",
+            """
+    _check_f(
+        "above the largest "
+        f"of {mode}",
+        x,
+    )
+""",
+        ),
+    ),
     "two checks in one function": (
         """
 @torch.compile
@@ -334,6 +356,53 @@ def f(x):
     return x * 2
 """
     ),
+}
+
+
+KEPT |= {
+    "a warning names a caller": """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        warnings.warn("large", UserWarning, stacklevel=2)
+    return x * 2
+""",
+    "a helper's warning names a caller": """
+def deprecated(name: str):
+    warnings.warn(f"{name} is old", FutureWarning, 3)
+
+
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        deprecated("f")
+    return x * 2
+""",
+    "a helper asks for a mode": """
+def is_eager():
+    return not torch.compiler.is_compiling()
+
+
+@torch.compile
+def f(x):
+    if is_eager() and x.max() > 3:
+        raise ValueError("large")
+    return x * 2
+""",
+    "it asks for a type": """
+@torch.compile
+def f(x: Tensor, size: int):
+    if not isinstance(size, int) or x.max() > size:
+        raise ValueError("large")
+    return x * 2
+""",
+    "TorchScript takes the function too": """
+@torch.compile
+def f(x):
+    if x.max() > 3:
+        warnings.warn("large")
+    return x * 2 if torch.jit.is_scripting() else x * 3
+""",
 }
 
 

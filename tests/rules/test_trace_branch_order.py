@@ -93,3 +93,17 @@ LEFT = {
 def test_the_order_of_other_operands_stays(source, rewrite):
     new = rewrite(source)
     assert "x.sum() == 0 and" in new or "x.sum() and flag" in new
+
+
+def test_a_number_has_one_element(plan):
+    source = """
+        @torch.compile(fullgraph=True)
+        def f(x, rounds: int):
+            is_some = x[x > 0].shape[0] > 0
+            for i in range(rounds):
+                if is_some and i + 1 == rounds:
+                    return x * 2
+            return x
+    """
+    (file,) = plan(source).files
+    assert [each.fix_title for each in file.applied] == ["Ask `i + 1 == rounds` first"]

@@ -9,6 +9,7 @@ import pytest
 from jitlint import engine
 from jitlint.config import Settings
 from jitlint.finding import Safety
+from jitlint.fixing import Plan
 from jitlint.rule import load_rules
 
 RULE = "trace-dynamic-shape"
@@ -116,8 +117,13 @@ REWRITTEN = {
     ),
     "counts": (
         "return torch.bincount(x, minlength=9)",
-        "return torch.zeros(9, dtype=torch.long, device=x.device)"
-        ".scatter_add_(0, x.long(), torch.ones_like(x, dtype=torch.long))",
+        """
+        return torch.zeros(9, dtype=torch.long, device=x.device).scatter_add_(
+            0,
+            x.long(),
+            torch.ones_like(x, dtype=torch.long),
+        )
+        """,
     ),
 }
 
@@ -214,3 +220,10 @@ def test_a_fix_is_safe_only_where_nothing_is_supposed(expression: str, tmp_path:
     path.write_text("import torch\n\n" + function(f"return {expression}"))
     found = engine.check([path], Settings(cache=False, select=(RULE,)), load_rules()).diagnostics
     assert {each.fix_safety for each in found} == {SAFETY[expression]}
+
+
+@pytest.mark.parametrize("result", ["x[k].mean()", "nn.functional.mse_loss(x[k], y[k])"])
+def test_a_mean_becomes_a_sum_that_may_overflow(result: str, plan: Callable[[str], Plan]):
+    (file,) = plan(function(f"k = x > 0\nreturn {result}")).files
+    assert all("the sum does not overflow" in (each.fix_title or "") for each in file.applied)
+    assert file.applied

@@ -210,6 +210,17 @@ WITHHELD = {
         """,
         "`s` may have another value",
     ),
+    "another value in the test of a loop": (
+        """
+        grows = True
+        while grows:
+            before = x
+            x = (x * 2).clamp(max=5)
+            grows = bool((x > before).any())
+        return x
+        """,
+        "`grows` may have another value",
+    ),
     "stored": (
         """
         k.scale = x.mean().item()

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from jitlint.analysis import scope
+from jitlint.analysis.tree import found_in
 from jitlint.finding import Fix, Replacement, Safety
+from jitlint.layout import one_a_line
 
 from .arms import bare
 from .withheld import Withheld
 
 LINE_LENGTH = 88
-INDENT = "    "
 TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 """The sign between a keyword and its argument."""
 MAX_BROKEN = 4
@@ -55,27 +56,26 @@ class Writer:
 
     def call(self, name: str, values: Sequence[cst.BaseExpression], depth: int) -> cst.Call:
         function = self.spelling.of(name)
-        arguments = [cst.Arg(value.deep_clone()) for value in values]
-        if depth >= self.broken:
-            return cst.Call(function, arguments)
-        comma = cst.Comma(whitespace_after=_line_break(depth + 1))
-        last = cst.Comma(whitespace_after=_line_break(depth))
-        commas = [comma] * (len(arguments) - 1) + [last]
-        return cst.Call(
-            function,
-            [each.with_changes(comma=c) for each, c in zip(arguments, commas, strict=True)],
-            whitespace_before_args=_line_break(depth + 1),
-        )
+        arguments = [cst.Arg(_without_parentheses(value).deep_clone()) for value in values]
+        call = cst.Call(function, arguments)
+        return call if depth >= self.broken else one_a_line(call, depth)
+
+
+def _without_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
+    """An argument goes on over lines in those of the call."""
+    is_open = bool(value.lpar) and isinstance(
+        value.lpar[0].whitespace_after, cst.ParenthesizedWhitespace
+    )
+    needs_them = isinstance(value, cst.Tuple | cst.GeneratorExp | cst.Yield)
+    if not is_open or needs_them or any(found_in(value, cst.Comment)):
+        return value
+    return value.with_changes(lpar=value.lpar[1:], rpar=value.rpar[:-1])
 
 
 def _thunk(value: cst.BaseExpression) -> cst.Lambda:
     if isinstance(value, cst.Tuple) and not value.lpar:
         value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return cst.Lambda(cst.Parameters(), value, whitespace_after_lambda=cst.SimpleWhitespace(""))
-
-
-def _line_break(depth: int) -> cst.ParenthesizedWhitespace:
-    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(INDENT * depth))
 
 
 def map_structure(nodes: Sequence[cst.BaseExpression], leaf: Leaf) -> cst.BaseExpression:

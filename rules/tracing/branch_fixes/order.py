@@ -50,7 +50,7 @@ def _static_first(test: TruthTest, ctx: Context) -> Fix:
         raise Withheld(f"`{code_of(operation.right)}` may fail, and is not always asked today")
     conditions = list(conditions_for(hazards_in(describer, operation.left)))
     tested = test.value_of(test.node)
-    if not isinstance(tested, Tensor) or tested.rank != 0:
+    if not isinstance(tested, Static) and not (isinstance(tested, Tensor) and tested.rank == 0):
         conditions.append(f"`{code_of(test.node)}` has one element")
     left, right = _operand(operation.right), _operand(operation.left)
     new = operation.with_changes(left=left, right=right)

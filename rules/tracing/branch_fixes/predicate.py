@@ -1,7 +1,7 @@
 """Truth tests as tensors: what Python asked of a value, asked inside of the graph."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -94,7 +94,7 @@ class _Builder:
             case cst.BooleanOperation():
                 return self._boolean(node)
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-                return parse_template_expression("~{test}", test=parenthesized(self.build(inner)))
+                return _negated(self.build(inner))
         self.tests.append(node)
         return self._leaf(node)
 
@@ -105,9 +105,10 @@ class _Builder:
         left, right = (self.build(each) for each in (node.left, node.right))
         skipped = self.hazards(node.right) - self.hazards(node.left)
         self.conditions.update(dict.fromkeys(conditions_for(skipped)))
-        symbol = "&" if isinstance(node.operator, cst.And) else "|"
-        return parse_template_expression(
-            f"{{left}} {symbol} {{right}}", left=_operand(left), right=_operand(right)
+        operator = cst.BitAnd() if isinstance(node.operator, cst.And) else cst.BitOr()
+        goes_on = isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)
+        return cst.BinaryOperation(
+            bare(left) if goes_on else _operand(left), operator, _operand(right)
         )
 
     def hazards(self, node: cst.BaseExpression) -> frozenset[Hazard]:
@@ -344,6 +345,21 @@ class _Builder:
 def _may_be_mask(leaf: str) -> bool:
     """An item, such as `x[-1]`, is asked for as one value, even where it is used beside."""
     return not re.match(r"\[-?\d+\] of ", leaf)
+
+
+OPPOSITES: Mapping[type[cst.BaseCompOp], cst.BaseCompOp] = {
+    cst.Equal: cst.NotEqual(),
+    cst.NotEqual: cst.Equal(),
+}
+"""Of NaN too, of which `<` and `>=` are both false."""
+
+
+def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
+    match test:
+        case cst.Comparison(comparisons=[target]) if type(target.operator) in OPPOSITES:
+            opposite = target.with_changes(operator=OPPOSITES[type(target.operator)])
+            return test.with_changes(comparisons=[opposite])
+    return parse_template_expression("~{test}", test=parenthesized(test))
 
 
 def _operand(node: cst.BaseExpression) -> cst.BaseExpression:

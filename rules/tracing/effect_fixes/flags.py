@@ -96,7 +96,7 @@ def _seen(name: str, statement: cst.SimpleStatementLine, ctx: Context) -> Iterat
     for read in scope.reads(scope.function_of(statement, module) or module):
         if read.value != name:
             continue
-        found = scope.definition_of(name, scope.statement_of(read, module), module)
+        found = scope.definition_read(read, module)
         is_certain = found.origin is not scope.Origin.UNCLEAR
         if found.place is not own and (is_certain or isinstance(found.place, cst.For | cst.While)):
             continue  # another tensor, or what a loop made of this one

@@ -19,7 +19,7 @@ from jitlint.rule import Context
 
 from ..branch_fixes.emit import TIGHT
 from ..branch_fixes.withheld import Withheld
-from .operator import BLANK, Operator, is_schema_type
+from .operator import BLANK, NOT_TAKEN, Operator, is_schema_type
 from .whole import check_position, function_around
 
 CONSTRUCTORS = frozenset({"numpy.zeros", "numpy.ones", "numpy.empty"})
@@ -63,8 +63,7 @@ def array_as_operator(seen: Observation, ctx: Context) -> Fix:
     return Fix(
         Safety.UNSAFE,
         f"Make the array in the operator `{operator}`, which has an effect, right if the "
-        "arguments have the types that they are annotated with, and no caller maps over it "
-        "(torch.vmap)",
+        f"arguments have the types that they are annotated with, and {NOT_TAKEN}",
         behind(front, function, python, new),
         scope.Spelling(seen.module).imports(),
     )

@@ -16,7 +16,7 @@ from ..branch_fixes.surroundings import check_callers
 from ..branch_fixes.where import Selection, selection_of
 from ..branch_fixes.withheld import NotMine, Withheld
 from .mute import Judge, check_mute
-from .operator import Operator
+from .operator import NOT_TAKEN, Operator
 from .part import Arguments, check_surroundings, free_name, place_around, top_level_before
 
 
@@ -46,7 +46,7 @@ def effects_as_operator(seen: Observation, ctx: Context) -> Fix:
 
 def _conditions(fix: Fix, report: "_Report") -> str:
     _, found, conditions = fix.title.partition(", right if ")
-    own = ["no caller maps over it (torch.vmap)", *report.conditions]
+    own = [NOT_TAKEN, *report.conditions]
     given = [*own, *([conditions] if found else [])]
     return f", right if {' and '.join(given)}"
 
@@ -104,5 +104,4 @@ class _Report:
 
     def call(self, test: cst.BaseExpression) -> cst.SimpleStatementLine:
         _, *others = self._arguments.passed()
-        call = cst.Call(cst.Name(self.operator.name), [cst.Arg(test), *others])
-        return cst.SimpleStatementLine([cst.Expr(call)])
+        return self._arguments.call(self.operator.name, [cst.Arg(test), *others])

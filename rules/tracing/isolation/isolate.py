@@ -4,7 +4,7 @@ import libcst as cst
 from packaging.version import Version
 
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.scope import is_optional
+from jitlint.analysis.scope import is_optional, may_be_scripted
 from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
@@ -37,7 +37,7 @@ def isolated(seen: Observation, ctx: Context) -> Fix | None:
         return None
     if seen.function is None or not isinstance(seen.function.node, cst.FunctionDef):
         return None
-    if is_optional("torch", seen.module):
+    if is_optional("torch", seen.module) or may_be_scripted(seen.module):
         return None
     for form in FORMS:
         try:

@@ -10,6 +10,7 @@ from jitlint.analysis.expressions import evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.machine import Machine
 from jitlint.analysis.operators import leaves_of
+from jitlint.analysis.tree import found_in
 from jitlint.analysis.values import (
     BoundMethod,
     Class,
@@ -44,11 +45,15 @@ FORBIDDEN: dict[type[cst.CSTNode], str] = {
 
 UNSEEN_ATTRIBUTES = frozenset({"grad", "grad_fn", "is_leaf", "requires_grad", "retains_grad"})
 UNSEEN_MODES = re.compile(
-    r"torch\.(is_(grad|inference_mode|autocast)\w*|get_autocast\w*|_C\.\w*|jit\.is_\w+"
+    r"torch\.(is_(grad|inference_mode|autocast)\w*|get_autocast\w*|_C\.\w*|jit\.is_tracing\w*"
     r"|compiler\.is_\w+|_dynamo\.\w+)$"
 )
 """What an operator is not told: below autograd gradients are off, and below AOT so is autocast
 (measured with torch 2.13: `is_grad_enabled()` is False inside, matmul is in float32)."""
+UNSEEN_CALLERS = re.compile(
+    r"sys\._getframe|inspect\.(stack|currentframe)|traceback\.(print|extract|format)_stack"
+)
+"""What asks for the callers, who are torch's own code for an operator."""
 CAST_BY_AUTOCAST = frozenset(
     {
         *("addmm", "baddbmm", "bmm", "chain_matmul", "conv1d", "conv2d", "conv3d", "einsum"),
@@ -75,10 +80,9 @@ class Judge:
         self._depth = depth
 
     def check_call(self, call: cst.Call) -> None:
+        self._check_asked(call, set())
         callee = self._evaluate(call.func)
         name = callee.name if isinstance(callee, External | ExternalMethod) else ""
-        if UNSEEN_MODES.match(name):
-            raise Withheld(f"an operator runs in a mode of its own, which `{name}` would tell")
         if name.rpartition(".")[2] in CAST_BY_AUTOCAST:
             raise Withheld(UNCAST)
         values = [self._evaluate(each.value) for each in call.args]
@@ -92,6 +96,28 @@ class Judge:
         if not self._keeps_arguments(callee, call):
             raise Withheld(_changes(call))
 
+    def _check_asked(self, call: cst.Call, known: set[FunctionInfo]) -> None:
+        """Raises Withheld where a call, or what it calls, asks for what an operator is not told:
+        the modes that its caller runs in, and who that is."""
+        callee = self._evaluate(call.func)
+        name = callee.name if isinstance(callee, External | ExternalMethod) else ""
+        if UNSEEN_MODES.match(name):
+            raise Withheld(f"an operator runs in a mode of its own, which `{name}` would tell")
+        if UNSEEN_CALLERS.match(name) or _names_caller(name, call):
+            raise Withheld("the code names its caller, which would be torch's for an operator")
+        info = _function_of(callee)
+        if info is None or info in known or self._depth >= MAX_DEPTH:
+            return
+        known.add(info)
+        inner = self._inside(info)
+        for each in found_in(info.node.body, cst.Call):
+            inner._check_asked(each, known)
+
+    def _inside(self, info: FunctionInfo) -> "Judge":
+        machine = self._machine
+        frame = Frame(machine, info.module, info, None, machine.declared(info), silent=1)
+        return Judge(machine, lambda node: evaluate(frame, node), self._depth + 1)
+
     def _keeps_arguments(self, callee: Value, call: cst.Call) -> bool:
         table = self._machine.torch
         match callee:
@@ -102,8 +128,8 @@ class Judge:
             case External(name):
                 operator = table.function(name)
                 return operator is not None and not (operator.mutates or operator.random)
-            case Function(info) | BoundMethod(function=Function(info)):
-                return self._is_mute_function(info)
+            case Function() | BoundMethod():
+                return self._is_mute_function(_function_of(callee))
         if isinstance(call.func, cst.Attribute):
             receiver = self._evaluate(call.func.value)
             if isinstance(receiver, ExternalInstance):
@@ -114,18 +140,33 @@ class Judge:
             return isinstance(receiver, Static)
         return False
 
-    def _is_mute_function(self, info: FunctionInfo) -> bool:
-        if self._depth >= MAX_DEPTH or not isinstance(info.node, cst.FunctionDef):
+    def _is_mute_function(self, info: FunctionInfo | None) -> bool:
+        if self._depth >= MAX_DEPTH or info is None or not isinstance(info.node, cst.FunctionDef):
             return False
-        machine = self._machine
-        frame = Frame(machine, info.module, info, None, machine.declared(info), silent=1)
-        judge = Judge(machine, lambda node: evaluate(frame, node), self._depth + 1)
-        given = frozenset(frame.variables)
+        given = frozenset(self._machine.declared(info))
         try:
-            check_mute([info.node.body], given, judge)
+            check_mute([info.node.body], given, self._inside(info))
         except Withheld:
             return False
         return True
+
+
+def _function_of(callee: Value) -> FunctionInfo | None:
+    match callee:
+        case Function(info) | BoundMethod(function=Function(info)):
+            return info
+    return None
+
+
+def _names_caller(name: str, call: cst.Call) -> bool:
+    """Whether a warning or a record of a log is put down to a caller: `stacklevel=2`."""
+    positional = [each.value for each in call.args if each.keyword is None]
+    levels = [
+        each.value for each in call.args if each.keyword and each.keyword.value == "stacklevel"
+    ]
+    if name == "warnings.warn":
+        levels += positional[2:3]
+    return any(not (isinstance(each, cst.Integer) and each.value == "1") for each in levels)
 
 
 def _check(node: cst.CSTNode, given: frozenset[str], judge: Judge) -> None:

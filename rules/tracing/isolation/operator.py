@@ -26,6 +26,8 @@ LITERALS = frozenset({"typing.Literal", "typing_extensions.Literal"})
 NO_SPACE = cst.SimpleWhitespace("")
 NONE = cst.Name("None")
 BLANK = (cst.EmptyLine(indent=False),) * 2
+NOT_TAKEN = "no caller maps over it (torch.vmap) or scripts it (torch.jit.script)"
+"""What an operator of Python's does not take part in."""
 
 
 @dataclass(frozen=True, slots=True)

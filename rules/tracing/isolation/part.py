@@ -9,7 +9,14 @@ from libcst.helpers import get_full_name_for_node
 
 from jitlint.analysis import scope
 from jitlint.analysis.observations import Observation
-from jitlint.analysis.tree import ancestors_of, contains, definitions_of, nodes_in, parents_of
+from jitlint.analysis.tree import (
+    ancestors_of,
+    contains,
+    definitions_of,
+    found_in,
+    nodes_in,
+    parents_of,
+)
 from jitlint.analysis.values import (
     UNKNOWN,
     External,
@@ -22,16 +29,19 @@ from jitlint.analysis.values import (
     join_all,
 )
 from jitlint.finding import Fix, Safety
+from jitlint.layout import on_one_line, one_a_line
 from jitlint.rule import Context
 
 from ..branch_fixes.flow import Place, comments_in, statements_in
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, in_schema, is_schema_type
+from .operator import NOT_TAKEN, Operator, in_schema, is_schema_type
 
 TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+TEXTS = (cst.FormattedString, cst.ConcatenatedString)
 NUMBERS = frozenset({"int", "float", "complex", "Any", "object", "Number"})
 LEAVES = (cst.Return, cst.Break, cst.Continue)
+TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.type", "torch.is_tensor"})
 
 
 def part_as_operator(seen: Observation, ctx: Context) -> Fix:
@@ -50,11 +60,10 @@ def part_as_operator(seen: Observation, ctx: Context) -> Fix:
     name = free_name(kind, place, seen)
     body = cst.IndentedBlock([moved.with_changes(leading_lines=())])
     operator = Operator(seen.module, name, arguments.parameters(), body)
-    call = cst.SimpleStatementLine(
-        [cst.Expr(cst.Call(cst.Name(name), arguments.passed()))],
-        leading_lines=statement.leading_lines,  # type: ignore[attr-defined]
+    call = arguments.call(name, arguments.passed()).with_changes(
+        leading_lines=statement.leading_lines  # type: ignore[attr-defined]
     )
-    conditions = ["no caller maps over it (torch.vmap)", *arguments.conditions]
+    conditions = [NOT_TAKEN, *arguments.conditions]
     return Fix(
         Safety.UNSAFE,
         f"Move the statement into the operator `{name}`, which has an effect and no result, "
@@ -148,7 +157,8 @@ def _check_leaves(node: cst.CSTNode) -> None:
 def free_name(kind: str, place: Place, seen: Observation) -> str:
     """`_check_step`, `_check_net_forward`: a name for an operator that the module can have."""
     path = [place.function.name.value, *_classes_around(place)]
-    base = "_".join(["", kind, *(_snake_case(each.strip("_")) for each in reversed(path))])
+    words = [_snake_case(each.strip("_")) for each in reversed(path)]
+    base = "_".join(["", *([] if words[0].startswith(f"{kind}_") else [kind]), *words])
     taken = {each.strip("_") for each in seen.module.facts.bindings}
     if definitions_of(seen.module.tree)[".".join(reversed(path))] > 1:
         raise Withheld(f"`{path[0]}` is defined more than once")
@@ -195,6 +205,15 @@ class Arguments:
         for statement in statements:
             for node in self._paths(statement, own):
                 self._add_path(node)
+            self._check_type_tests(statement)
+
+    def _check_type_tests(self, statement: cst.CSTNode) -> None:
+        """What has another type would not come as far as the test."""
+        for call in found_in(statement, cst.Call):
+            tested = self.nodes.get(call.args[0].value) if call.args else None
+            function = self.seen.value_of(call.func)
+            if tested and isinstance(function, External) and function.name in TYPE_TESTS:
+                raise Withheld(f"the code asks for the type of `{tested}`, which an operator fixes")
 
     def give(self, name: str) -> None:
         """A parameter for a tensor that the code does not have yet."""
@@ -364,6 +383,12 @@ class Arguments:
     def passed(self) -> list[cst.Arg]:
         return [cst.Arg(value) for value in self.values.values()]
 
+    def call(self, name: str, arguments: Sequence[cst.Arg]) -> cst.SimpleStatementLine:
+        """`name(arguments)`, whose arguments get lines of their own if one takes several."""
+        call = cst.Call(cst.Name(name), arguments)
+        is_broken = any("\n" in self.seen.module.tree.code_for_node(each) for each in arguments)
+        return cst.SimpleStatementLine([cst.Expr(one_a_line(call) if is_broken else call)])
+
 
 class _Renamed(cst.CSTTransformer):
     def __init__(self, names: Mapping[cst.CSTNode, str]) -> None:
@@ -377,7 +402,13 @@ class _Renamed(cst.CSTTransformer):
         self, original_node: cst.CSTNode, updated_node: cst.CSTNode
     ) -> cst.CSTNode:
         name = self._names.get(original_node)
-        return updated_node if name is None else cst.Name(name)
+        if name is not None:
+            return cst.Name(name)
+        if isinstance(original_node, cst.Call) and any(
+            arg.value in self._names and isinstance(arg.value, TEXTS) for arg in original_node.args
+        ):
+            return on_one_line(cst.ensure_type(updated_node, cst.Call))
+        return updated_node
 
 
 def _is_builtin(value: Value) -> bool:
@@ -390,7 +421,7 @@ def _name_of(node: cst.BaseExpression) -> str:
 
 def _texts(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
     """The texts that are put together when the code runs."""
-    if isinstance(node, cst.FormattedString | cst.ConcatenatedString):
+    if isinstance(node, TEXTS):
         yield node
         return
     for child in node.children:

@@ -34,7 +34,7 @@ from .array import (
     own_statements,
     with_body,
 )
-from .operator import Operator
+from .operator import NOT_TAKEN, Operator
 from .whole import function_around
 
 WITHOUT_GRADIENT = frozenset(
@@ -71,8 +71,7 @@ def tensors_as_operator(seen: Observation, ctx: Context) -> Fix:
     return Fix(
         Safety.UNSAFE,
         f"Make the tensors in the operator `{operator}`, which has an effect, right if the "
-        "arguments and results have the types that they are annotated with, and no caller maps "
-        "over it (torch.vmap)",
+        f"arguments and results have the types that they are annotated with, and {NOT_TAKEN}",
         behind(front, function, python, new),
         spelling.imports(),
     )

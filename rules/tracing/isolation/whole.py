@@ -11,7 +11,7 @@ from jitlint.rule import Context
 
 from ..branch_fixes.withheld import Withheld
 from .mute import Judge, check_mute
-from .operator import Operator, in_schema, is_schema_type
+from .operator import NOT_TAKEN, Operator, in_schema, is_schema_type
 
 
 def function_as_operator(seen: Observation, ctx: Context) -> Fix:
@@ -32,7 +32,7 @@ def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     return Fix(
         Safety.UNSAFE,
         f"Make `{function.name.value}` an operator with an effect, right if its arguments have "
-        "the types that they are annotated with, and no caller maps over it (torch.vmap)",
+        f"the types that they are annotated with, and {NOT_TAKEN}",
         {function: cst.FlattenSentinel([decorated, *operator.registrations()])},
         Spelling(seen.module).imports(),
     )

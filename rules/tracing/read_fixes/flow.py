@@ -237,7 +237,7 @@ class Flow:
         for read in scope.reads(function):
             if read.value != name:
                 continue
-            definition = scope.definition_of(name, self._statement(read), self._module)
+            definition = scope.definition_read(read, self._module)
             if definition.place is place:
                 self._follow(read)
             elif definition.origin is scope.Origin.UNCLEAR:
@@ -295,8 +295,7 @@ class Flow:
             case cst.UnaryOperation(operator=cst.Minus() | cst.Plus(), expression=inner):
                 self._pull(inner)
             case cst.Name(value=name):
-                place = self._statement(node)
-                definition = scope.definition_of(name, place, self._module)
+                definition = scope.definition_read(node, self._module)
                 if definition.value is None:
                     raise Withheld(f"`{name}` may have another value as well")
                 self._done.add(node)

@@ -12,12 +12,13 @@ from jitlint.analysis.observations import Operation
 from jitlint.analysis.tree import ancestors_of, contains, parents_of
 from jitlint.analysis.values import Static
 from jitlint.finding import Fix, Replacement
+from jitlint.layout import INDENT
 from jitlint.rule import Context
 
 from ..branch_fixes.arms import bare, parenthesized
 from ..branch_fixes.dtypes import NOTHING
 from ..branch_fixes.effects import writes_in_place
-from ..branch_fixes.emit import INDENT, LINE_LENGTH, TIGHT, Writer, conditional_fix
+from ..branch_fixes.emit import LINE_LENGTH, TIGHT, Writer, conditional_fix
 from ..branch_fixes.profile import Describer, Profile
 from ..branch_fixes.uses import VALUES, use_of
 from ..branch_fixes.withheld import NotMine, Withheld
@@ -32,6 +33,8 @@ from .selection import Loss, Reduction, Selections, Store, is_number, mask_of, s
 GUARDS = (1, 0, 2)
 """Numbers for the operands where the mask is false; the first that does is taken."""
 ORDER = "the order of a sum does not matter"
+FINITE_SUM = "the sum does not overflow"
+"""As one of 70,000 elements of float16 may, of which torch computes the mean in float32."""
 ADD_UP = frozenset({"sum", "nansum", "mean"})
 OPERATIONS = (
     cst.BinaryOperation,
@@ -288,6 +291,8 @@ class _Masking:
             )
         if name in ADD_UP and not self._is_exact(terminal.root):
             self._require(ORDER)
+        if name == "mean":
+            self._require(FINITE_SUM)
         call = cst.ensure_type(terminal.node, cst.Call)
         is_method = isinstance(call.func, cst.Attribute) and call.func.value is terminal.root
         is_operand = isinstance(parents_of(self.describer.module)[call], OPERATIONS)
@@ -315,6 +320,7 @@ class _Masking:
             is_sum = self._is_sum(loss.option("reduction"))
             if is_sum:
                 return call
+            self._require(FINITE_SUM)
             total = call.with_changes(args=_with_sum(call.args))
             count = method(parenthesized(self.selections.mask), "sum")
             mean = cst.BinaryOperation(total, cst.Divide(), count)

@@ -215,7 +215,7 @@ class Selections:
         for read in scope.reads(function):
             if read.value != name:
                 continue
-            definition = scope.definition_of(name, scope.statement_of(read, module), module)
+            definition = scope.definition_read(read, module)
             if definition.place is place:
                 self.follow(read)
             elif definition.origin is scope.Origin.UNCLEAR:
