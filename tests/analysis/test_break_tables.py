@@ -92,7 +92,13 @@ def test_each_class_of_an_object_has_methods_that_break_or_none_does(release: st
         ("builtins.int", {"with_tensor": "GB0124", "with_tensor_captured": True}),
         ("builtins.sorted", {"with_tensor_inside": "GB0207"}),
         ("copy.deepcopy", {"with_tensor": "GB4198", "with_module": "GB4198"}),
+        ("copy.copy", {"with_module": "GB0008"}),
         ("operator.itemgetter.__call__", {"held": "GB0156"}),
+        ("itertools.groupby", {"with_tensor_inside": "GB0152", "unless": ["1", "key"]}),
+        ("subprocess.run", {"breaks": "GB0007"}),
+        ("torch.utils.data.default_collate", {"breaks": "GB0007"}),
+        ("torch.nn.utils.rnn.pack_padded_sequence", {"breaks": "GB0007"}),
+        ("torch.Tensor.data_ptr", {"varies": True, "symbolic": "GB0088"}),
         ("datetime.datetime.now", {"breaks": "GB0156", "varies": True}),
     ],
 )
@@ -174,6 +180,7 @@ def test_the_installed_torch_still_breaks_where_the_table_says() -> None:
     if minor not in tables.available("torch"):
         pytest.skip(f"there is no table for torch {minor}")
     names = ["time.time", "builtins.print", "builtins.int", "math.floor", "random.Random"]
+    names += ["copy.copy", "itertools.groupby"]
     command = [sys.executable, "-c", MEASURE, *names]
     extraction = subprocess.run(command, capture_output=True, text=True, check=True)
     measured = json.loads(extraction.stdout)
