@@ -8,6 +8,7 @@ import libcst as cst
 from jitlint.analysis import batches, narrowing, shapes
 from jitlint.analysis.annotations import annotated_value
 from jitlint.analysis.calls import Arguments, apply, handles, number_of, observe_order
+from jitlint.analysis.expressions import computed
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.observations import Construct
 from jitlint.analysis.operators import leaves_of, provenance, traits_of
@@ -34,6 +35,7 @@ from jitlint.analysis.values import (
     element_of,
     is_constant,
     is_none,
+    is_symbol,
     is_tensor,
     join,
 )
@@ -338,6 +340,8 @@ def _to_static(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpr
         shapes.used(frame, node, value)
     if name.startswith("math.") and is_tensor(value):
         return Static(source=Source.DATA, read=Read(name, "GB0033"))
+    if name.startswith("math.") and is_symbol(value):
+        return computed(frame, node, value)
     if name == "builtins.str":
         frame.observe_number(node, frame.machine.torch.construct("string_of_item"), value)
     source = value.source if isinstance(value, Static) else Source.PYTHON

@@ -508,8 +508,8 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
     is_passed_on = is_symbol(result) and result.read is not None and result.read.node is not None
-    if is_passed_on and name not in SELECTIONS:
-        result = computed(frame, node, *arguments.all(), captured=name in CONVERSIONS)
+    if is_passed_on and name not in SELECTIONS and name not in CONVERSIONS:
+        result = computed(frame, node, *arguments.all())
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:

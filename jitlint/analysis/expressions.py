@@ -326,17 +326,13 @@ def _operator_of_number(operator: cst.BaseBinaryOp, left: Value) -> str | None:
     return None
 
 
-def computed(
-    frame: Frame, node: cst.BaseExpression, *values: Value, captured: bool = False
-) -> Value:
-    """Python computes with a number that the compiler made a symbol of: there the graph ends,
-    unless all of the code has to be one (`captured`)."""
+def computed(frame: Frame, node: cst.BaseExpression, *values: Value) -> Value:
+    """Python computes with a number that the compiler made a symbol of: there the graph ends."""
     for value in values:
         if is_symbol(value) and value.read is not None and not frame.settles(value):
             row = frame.machine.torch.standard(value.read.operator)
             if row is not None:
-                row = replace(row, breaks=row.symbolic, captured=captured)
-                frame.observe_operation(node, row, Use.CALL, values)
+                frame.observe_operation(node, replace(row, breaks=row.symbolic), Use.CALL, values)
     return STATIC
 
 

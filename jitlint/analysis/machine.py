@@ -4,6 +4,7 @@ import builtins
 import functools
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 
@@ -619,13 +620,33 @@ class Machine:
             return UNKNOWN
         made = Instance(cls.info)
         if frame.region is not None and not _is_scripted(frame.region):
-            init = self.method(cls.info, "__init__")
-            after = self.method(cls.info, "__post_init__")
-            if init is not None:
-                self.call(frame, Function(init), arguments.after(made))
-            elif after is not None:
-                self.call(frame, Function(after), Arguments([made]))
+            self._make(frame, made, arguments)
         return made
+
+    def _make(self, frame: Frame, made: Instance, arguments: Arguments) -> None:
+        """Run what makes an object, unless something else may stand where the class was."""
+        above = self.mro(made.cls)
+        decorators = [each for info in above for each in self._class_decorators(info)]
+        if self.method(made.cls, "__new__") is not None or None in decorators:
+            return
+        init = self.method(made.cls, "__init__")
+        after = self.method(made.cls, "__post_init__")
+        if init is not None:
+            self.call(frame, Function(init), arguments.after(made))
+        elif after is not None and "dataclasses.dataclass" in decorators:
+            self.call(frame, Function(after), Arguments([made]))
+
+    def _class_decorators(self, info: ClassInfo) -> Iterator[str | None]:
+        """Dotted names; None for a decorator of the project, and for one that writes no
+        `__init__`."""
+        frame = Frame(self, info.module)
+        for decorator in info.node.decorators:
+            node = decorator.decorator
+            arguments = node.args if isinstance(node, cst.Call) else ()
+            value = evaluate(frame, node.func if isinstance(node, cst.Call) else node)
+            given = {each.keyword.value for each in arguments if each.keyword is not None}
+            is_plain = isinstance(value, External) and "init" not in given
+            yield value.name if isinstance(value, External) and is_plain else None
 
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
         """Parameters by annotation, else by the constant that is their default."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 import libcst as cst
 
 from jitlint.analysis.tree import parents_of
+from jitlint.finding import Withheld
 from jitlint.project.index import BindingKind, Branch
 from jitlint.project.modules import Module
 
@@ -262,6 +263,26 @@ def binder_of(
     return None
 
 
+def free_names(function: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
+    """The names that the body of a function reads of the code around it."""
+    found: set[str] = set()
+
+    def visit(node: cst.CSTNode, own: frozenset[str]) -> None:
+        if isinstance(node, cst.FunctionDef | cst.Lambda):
+            own |= local_names(node)
+        elif isinstance(node, cst.BaseComp):
+            own |= names_written(node.for_in)
+        elif isinstance(node, cst.Name) and node.value not in own:
+            found.add(node.value)
+        elif isinstance(node, cst.Attribute | cst.Arg):
+            return visit(node.value, own)
+        for child in node.children:
+            visit(child, own)
+
+    visit(function.body, local_names(function))
+    return frozenset(found)
+
+
 def is_surely_bound(name: str, at: cst.CSTNode, module: cst.Module) -> bool:
     """Whether reading `name` at the statement `at` cannot raise: it is bound on every way,
     or not a local variable at all."""
@@ -339,7 +360,7 @@ def imported_as(target: str, module: Module) -> Iterator[str]:
     not there when the file runs."""
     for local, binding in module.facts.bindings.items():
         is_import = binding.kind is BindingKind.IMPORT and binding.target == target
-        if is_import and binding.branch is not Branch.TYPING:
+        if is_import and binding.branch < Branch.TYPING:
             yield local
 
 
@@ -385,7 +406,13 @@ class Spelling:
         return cst.Attribute(cst.Name(self._torch() or "torch"), cst.Name(name))
 
     def imports(self) -> tuple[str, ...]:
-        return () if self._torch() else ("torch",)
+        """Raises Withheld where the file is loaded without torch, or has another `torch`."""
+        if self._torch():
+            return ()
+        bound = self.module.facts.bindings.get("torch")
+        if is_optional("torch", self.module) or (bound and bound.branch is Branch.REPLACED):
+            raise Withheld("torch is imported where it is needed, and the fix needs it elsewhere")
+        return ("torch",)
 
     def _torch(self) -> str | None:
         found = list(imported_as("torch", self.module))

@@ -6,16 +6,17 @@ import libcst as cst
 
 from jitlint.analysis import narrowing
 from jitlint.analysis.calls import Arguments, apply, handles
-from jitlint.analysis.expressions import condition_code
+from jitlint.analysis.expressions import condition_code, evaluate
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
 from jitlint.analysis.observations import Use
-from jitlint.analysis.scope import names_read
+from jitlint.analysis.scope import free_names
 from jitlint.analysis.values import (
     NONE,
     STATIC,
     TENSOR,
     UNKNOWN,
+    BoundMethod,
     CutOff,
     Dict,
     External,
@@ -97,15 +98,29 @@ def _check_message(
     own = arguments.positional[2 if name.endswith("_with") else 1 :]
     message = arguments.keywords.get("message") or next(iter(own), None)
     row = frame.machine.torch.message(name)
-    if row is None or not isinstance(message, Function):
+    if row is None or message is None:
         return NONE
-    breaks = row.breaks
-    if message.closure is not None:
-        held = (message.closure.variables.get(each) for each in names_read(message.info.node))
-        is_held = any(isinstance(each, Tensor | Instance) for each in held)
-        breaks = row.with_tensor_held if is_held else None
+    breaks = None
+    if isinstance(message, Function) and message.closure is not None:
+        breaks = row.with_tensor_held if _holds_tensor(frame, message) else None
+    elif isinstance(message, NO_MESSAGES):
+        breaks = row.breaks
     frame.observe_operation(node, replace(row, breaks=breaks, with_tensor_held=None), Use.MESSAGE)
     return NONE
+
+
+NO_MESSAGES = (Function, BoundMethod, Partial, Static)
+"""The compiler takes functions of its own code alone, and no text and no None either."""
+
+
+def _holds_tensor(frame: Frame, function: Function) -> bool:
+    """Whether a function keeps a tensor, or an object, of the code around it."""
+    assert function.closure is not None
+    node = function.info.node
+    defaults = (each.default for each in (*node.params.params, *node.params.kwonly_params))
+    held = [evaluate(frame, each) for each in defaults if each is not None]
+    held += [function.closure.variables.get(name, UNKNOWN) for name in free_names(node)]
+    return any(isinstance(each, Tensor | Instance) for each in held)
 
 
 @handles("torch.utils.checkpoint.checkpoint")

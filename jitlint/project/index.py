@@ -17,13 +17,15 @@ class BindingKind(enum.Enum):
 
 
 class Branch(enum.IntEnum):
-    """Where a top-level statement stands, the less sure the higher: always run, in the body of
-    an `if` or `try`, in what is left of one, or in the body of `if TYPE_CHECKING:`."""
+    """Where a top-level statement stands, the less sure the higher: always run, in a block
+    that may not, in what is left of an `if` or `try`, or in the body of `if TYPE_CHECKING:`,
+    the `else` of which may make something else of the name."""
 
     ALWAYS = 0
     BODY = 1
     FALLBACK = 2
     TYPING = 3
+    REPLACED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def index(tree: ast.Module, package: str) -> ModuleFacts:
             known = facts.bindings.get(name)
             if known is None or not _is_weaker(binding, known):
                 facts.bindings[name] = binding
+            elif known.branch is Branch.TYPING:
+                facts.bindings[name] = replace(known, branch=Branch.REPLACED)
     facts.stars = tuple(stars)
     facts.classes = tuple(n for n, b in facts.bindings.items() if b.kind is BindingKind.CLASS)
     facts.lines = dict(_definition_lines(tree.body, ""))
@@ -117,11 +121,15 @@ def _top_level(
                     yield from _top_level(handler.body, max(branch, Branch.FALLBACK))
                 yield from _top_level(statement.orelse + statement.finalbody, inside)
             case ast.With() | ast.For() | ast.While():
-                yield from _top_level(statement.body, branch)
+                yield from _top_level(statement.body, max(branch, Branch.BODY))
+
+
+FOR_TYPING = frozenset({"TYPE_CHECKING", "MYPY"})
+"""What type checkers take for true, and Python for false."""
 
 
 def _is_for_typing(test: ast.expr) -> bool:
-    return dotted_name(test).rpartition(".")[2] == "TYPE_CHECKING"
+    return dotted_name(test).rpartition(".")[2] in FOR_TYPING
 
 
 def _bind(statement: ast.stmt, package: str, stars: list[str]) -> Iterator[tuple[str, Binding]]:

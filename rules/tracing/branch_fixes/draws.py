@@ -14,7 +14,7 @@ from libcst.helpers import parse_template_expression
 from jitlint.analysis import scope
 from jitlint.analysis.observations import TruthTest
 from jitlint.analysis.tree import ancestors_of, found_in, parents_of
-from jitlint.analysis.values import External, Static, Tensor
+from jitlint.analysis.values import External, Static, Tensor, is_symbol
 from jitlint.finding import Fix
 from jitlint.rule import Context
 
@@ -28,6 +28,8 @@ from .withheld import NotMine, Withheld
 
 UNIFORM = frozenset({"torch.rand", "torch.rand_like"})
 """Draws from [0, 1), whatever the dtype."""
+PLAIN = frozenset({"device", "generator", "layout", "pin_memory", "requires_grad"})
+"""Arguments that leave a draw a new tensor of real numbers."""
 ON_HOST = "random.uniform"
 """From `random.uniform(0, 1)`, which is drawn before the graph runs, whether it is used or not."""
 DECIDED: dict[type[cst.BaseCompOp], tuple[str, str]] = {
@@ -73,7 +75,10 @@ class Draw:
 
 def _rate_first(test: TruthTest, ctx: Context) -> Fix:
     asked = _asked(test, ctx)
-    describer = Describer(test, scope.statement_of(asked, ctx.module))
+    at = scope.statement_of(asked, ctx.module)
+    if isinstance(at, cst.While):
+        raise NotMine  # asked again after what its body did
+    describer = Describer(test, at)
     compared = (each for each in _operands(asked) if isinstance(each, cst.Comparison))
     draw = next(filter(None, (_as_draw(describer, each) for each in compared)), None)
     if draw is None:
@@ -84,8 +89,11 @@ def _rate_first(test: TruthTest, ctx: Context) -> Fix:
         raise NotMine
     is_tensor = isinstance(describer.test.value_of(draw.call), Tensor)
     conditions = [OTHER_STREAM] if is_tensor else []
-    if not isinstance(describer.test.value_of(draw.rate), Static):
+    rate = describer.test.value_of(draw.rate)
+    if not isinstance(rate, Static):
         conditions.append(f"`{code_of(draw.rate)}` is a number")
+    elif isinstance(draw.rate, cst.Attribute):
+        conditions.append(f"`{code_of(draw.rate)}` is no property")
     if is_tensor and not has_one_element(describer, draw.call):
         conditions.append(f"`{code_of(bare(draw.node))}` has one element")
     new = parse_template_expression(f"{{a}} {word} {{b}}", a=first, b=bare(draw.node))
@@ -121,7 +129,7 @@ def _asked_before(comparison: cst.Comparison, ctx: Context) -> Iterator[cst.Base
 
 def _asked(test: TruthTest, ctx: Context) -> cst.BaseExpression:
     """The test itself, or what its variable was given."""
-    if not isinstance(asking(test), cst.If | cst.IfExp | cst.While):
+    if not isinstance(asking(test), cst.If | cst.IfExp):
         raise NotMine
     return _given(test.node, ctx) if isinstance(test.node, cst.Name) else test.node
 
@@ -168,7 +176,8 @@ def _as_draw(describer: Describer, node: cst.Comparison) -> Draw | None:
         return None
     for each in found_in(rate, cst.Attribute):
         describer.check_property(describer.test.value_of(each.value), each)
-    if isinstance(describer.test.value_of(rate), Tensor):
+    value = describer.test.value_of(rate)
+    if isinstance(value, Tensor) or is_symbol(value):
         return None
     return Draw(node, operator, call, rate)
 
@@ -182,8 +191,14 @@ def _drawn(describer: Describer, node: cst.BaseExpression) -> cst.Call | None:
         return None
     function = describer.test.value_of(value.func)
     name = function.name if isinstance(function, External) else ""
-    is_draw = name in UNIFORM or (name == ON_HOST and _is_unit(value))
-    return value if is_draw else None
+    is_draw = name in UNIFORM and _has_own_memory(value)
+    return value if is_draw or (name == ON_HOST and _is_unit(value)) else None
+
+
+def _has_own_memory(call: cst.Call) -> bool:
+    """Whether it draws real numbers into a new tensor, which nothing else can change."""
+    keywords = {each.keyword.value for each in call.args if each.keyword is not None}
+    return keywords <= PLAIN and not any(each.star == "**" for each in call.args)
 
 
 def _is_unit(call: cst.Call) -> bool:

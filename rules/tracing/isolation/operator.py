@@ -133,7 +133,7 @@ def is_schema_type(annotation: cst.BaseExpression, seen: Observation) -> bool:
     """Whether torch 2.13 reads a schema of this annotation (`torch.library.infer_schema`),
     which it does when the file is loaded."""
     bindings = (seen.module.facts.bindings.get(each) for each in names_read(annotation))
-    if any(each is not None and each.branch is Branch.TYPING for each in bindings):
+    if any(each is not None and each.branch >= Branch.TYPING for each in bindings):
         return False
     match annotation:
         case cst.SimpleString():
