@@ -2,12 +2,13 @@
 
     python benchmarks/libraries.py                             # both truth files in data/
     python benchmarks/libraries.py benchmarks/data/FILE.json   # one of them, or another
-    python benchmarks/libraries.py --verbose                   # each missed site, each false alarm
+    python benchmarks/libraries.py --verbose                   # each false alarm as well
 
 The wheels are downloaded and unpacked in a temporary folder, or in `--folder` to keep them,
 and nothing of them is imported. A truth file names the `versions` of packages, the
-`entry-points` that their users compile, the `sites` where a graph breaks, and, where they
-are known, the `clean` lines: those that ran in models without any break. Sites and lines are
+`entry-points` that their users compile, the `sites` where a graph breaks, why some of
+them are `unreported`, and, where they are known, the `clean` lines: those that ran in models
+without any break. Sites and lines are
 compared by statement; notes do not count. Exit status 1 when the check itself fails.
 """
 
@@ -44,7 +45,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("truth", nargs="*", type=Path, default=TRUTH, help="known break sites")
     parser.add_argument("--folder", type=Path, help="where to unpack the wheels, and keep them")
-    parser.add_argument("--verbose", action="store_true", help="list what was missed")
+    parser.add_argument("--verbose", action="store_true", help="list each false alarm")
     return parser.parse_args()
 
 
@@ -92,12 +93,13 @@ def check(folder: Path, points: Iterable[str]) -> list[Found]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Findings against the truth, by statement. `fixable` are hits with a fix on offer."""
+    """Findings against the truth, by statement. `fixable` are hits with a fix on offer, and
+    `missed` the sites without a finding, each with the reason."""
 
     sites: dict[str, tuple[int, int]]
     hits: int
     fixable: int
-    missed: tuple[str, ...]
+    missed: dict[str, str]
     false: tuple[Place, ...]
     clean: int
 
@@ -108,8 +110,8 @@ class Compared:
         lines.append(f"fix offered at {self.fixable}/{self.hits} of them")
         if self.clean:
             lines.append(f"false alarms {len(self.false)} in {self.clean} clean statements")
+        lines += [f"missed {site}: {reason}" for site, reason in self.missed.items()]
         if verbose:
-            lines += [f"missed {site}" for site in self.missed]
             lines += [f"false alarm {file}:{line}" for file, line in self.false]
         return lines
 
@@ -126,13 +128,20 @@ def compare(found: Iterable[Found], truth: Truth, heads: "Heads") -> Compared:
     lines = truth.get("clean", {})
     clean = {heads.of(file, line) for file, numbers in lines.items() for line in numbers} - known
     every = [place for group in sites.values() for place in group]
+    missed = [
+        f"{site['file']}:{site['line']}"
+        for site in truth["sites"]
+        if heads.of(site["file"], site["line"]) not in places
+    ]
     return Compared(
         sites={
             kind: (sum(p in places for p in group), len(group)) for kind, group in sites.items()
         },
         hits=sum(place in places for place in every),
         fixable=sum(place in fixable for place in every),
-        missed=tuple(f"{file}:{line}" for file, line in every if (file, line) not in places),
+        missed={
+            site: truth.get("unreported", {}).get(site, "no reason is known") for site in missed
+        },
         false=tuple(sorted(clean & places)),
         clean=len(clean),
     )

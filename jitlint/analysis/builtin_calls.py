@@ -172,6 +172,18 @@ def _groups(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpress
     return Sequence(Sequence(element_of(arguments.first)))
 
 
+@handles("itertools.groupby")
+def _grouped(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
+    element = element_of(arguments.first)
+    key = arguments.get(1, "key")
+    if key is None:
+        return Sequence(Tuple((element, Sequence(element))))
+    by = apply(frame, key, Arguments([element]), node)
+    if is_tensor(by):
+        frame.observe(node, by, Construct.BUILTIN, node)
+    return Sequence(Tuple((by, Sequence(element))))
+
+
 @handles("itertools.accumulate")
 def _accumulate(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     element = element_of(arguments.first)

@@ -7,7 +7,13 @@ from typing import Any
 import libcst as cst
 
 from jitlint.analysis import freezing, once, shapes
-from jitlint.analysis.expressions import asks_data, computed, evaluate, evaluate_target_path
+from jitlint.analysis.expressions import (
+    asks_data,
+    computed,
+    evaluate,
+    evaluate_target_path,
+    observe_text,
+)
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
@@ -93,6 +99,10 @@ class Arguments:
         """The constant that is given; None where it is not known, or left out."""
         value = self.get(position, name)
         return value.const if value is not None and is_constant(value) else None
+
+    def fills(self, slot: str) -> bool:
+        """Whether something is given for a position or a keyword."""
+        return slot in self.keywords or (slot.isdigit() and int(slot) < len(self.positional))
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -344,7 +354,7 @@ def _result_of_module(
         return value
     torch = frame.machine.torch
     operator = frame.machine.table_of(instance.name).module(instance.name)
-    called = torch.standard(f"{instance.name}.__call__")
+    called = _of_object(instance, torch.standard(f"{instance.name}.__call__"))
     for row in (operator, called, torch.hooked(instance.hook)):
         frame.observe_operation(node, row, Use.CALL, arguments.positional, arguments.keywords)
     if operator is not None:
@@ -525,7 +535,7 @@ def _observe_numbers(
     given = {str(position): value for position, value in enumerate(arguments.positional)}
     given |= arguments.keywords
     for slot, row in rows.items():
-        if any(name in given for name in row.unless):
+        if any(map(arguments.fills, row.unless)):
             continue
         if slot in given:
             frame.observe_number(_argument_node(node, arguments, slot), row, given[slot])
@@ -571,7 +581,13 @@ def function_of(frame: Frame, name: str, arguments: Arguments) -> Operator | Non
         return machine.torch.skipped(name)
     if operator.one_argument and len(arguments.all()) == 1:
         return operator.one_argument
-    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves_of(arguments.all()))):
+    if any(arguments.fills(slot) for slot in operator.unless):
+        return None
+    leaves = list(leaves_of(arguments.all()))
+    if operator.with_module and any(map(machine.is_layer, leaves)):
+        captured = operator.with_module_captured
+        return replace(operator, breaks=operator.with_module, captured=captured)
+    if operator.with_tensor_held and any(map(machine.holds_tensor, leaves)):
         captured = operator.with_tensor_held_captured
         return replace(operator, breaks=operator.with_tensor_held, captured=captured)
     return operator
@@ -661,20 +677,26 @@ def _result_of_standard(frame: Frame, name: str, arguments: Arguments) -> Value:
     """What the standard library returns, as far as it matters: an object, or a number."""
     table = frame.machine.torch
     operator = table.standard(name)
+    made_here = frame.region is not None
     if operator is not None and operator.instance is not None:
-        return ExternalInstance(operator.instance)
+        return ExternalInstance(operator.instance, made_here=made_here)
     if table.bases(name):
-        return ExternalInstance(name)
+        return ExternalInstance(name, made_here=made_here)
     if name in LIMITS:
         return STATIC
     if operator is not None and operator.symbolic:
-        return Static(source=Source.DATA, read=Read(name, operator.symbolic, unbroken=True))
+        return _symbol_of(operator)
     if not name.startswith("math."):
         return UNKNOWN
     if is_tensor(arguments.first):
         code = "" if operator is None else operator.with_tensor or ""
         return Static(source=Source.DATA, read=Read(name, code))
     return _folded(arguments) or STATIC
+
+
+def _symbol_of(drawn: Operator) -> Static:
+    """A number that the compiler takes as an input of the graph, and does not know."""
+    return Static(source=Source.DATA, read=Read(drawn.name, drawn.symbolic or "", unbroken=True))
 
 
 def _folded(arguments: Arguments) -> Static | None:
@@ -779,6 +801,8 @@ def call_method(
                 return frame.machine.attribute(frame, receiver, "shape")
             return _tensor_method(frame, receiver, name, arguments, node)
         case Static():
+            if name in ("format", "format_map"):
+                observe_text(frame, node, arguments.all())
             return _static_method(receiver, name)
         case Tuple() | Sequence():
             return _list_method(frame, receiver, name, arguments, node)
@@ -816,6 +840,8 @@ def _tensor_method(
     operator = table.method(name)
     given = arguments.after(receiver)
     row = _row_by_dtype(frame, receiver, name, operator)
+    if receiver.framework is Framework.NUMPY and not (row is not None and row.break_ids):
+        row = table.array(name) or row
     frame.observe_operation(node, row, _use_of(name), given.positional, given.keywords)
     if name == "requires_grad_" and _changes_grad(receiver, arguments.get(0, "requires_grad")):
         row = table.requires_grad("method")
@@ -1034,6 +1060,15 @@ KEEPS_MODULE = {
 }
 
 
+PARAMETERS = {
+    "parameters": Sequence(Tensor(grad=True)),
+    "buffers": Sequence(Tensor(grad=False)),
+    "named_parameters": Sequence(Tuple((STATIC, Tensor(grad=True)))),
+    "named_buffers": Sequence(Tuple((STATIC, Tensor(grad=False)))),
+}
+"""What the methods of a module give by which its tensors are gone through."""
+
+
 def _inherited_method(
     frame: Frame, receiver: Instance, name: str, arguments: Arguments, node: cst.BaseExpression
 ) -> Value:
@@ -1062,10 +1097,8 @@ def _inherited_method(
             return keras_calls.compiled(frame, receiver, arguments, node)
         case "forward" | "__call__":
             return _call_instance(frame, receiver, arguments, node)
-        case "parameters" | "buffers":
-            return Sequence(Tensor(grad=name == "parameters"))
-        case "named_parameters" | "named_buffers":
-            return Sequence(Tuple((STATIC, TENSOR)))
+        case _ if name in PARAMETERS:
+            return PARAMETERS[name]
         case "state_dict":
             return Dict(default=TENSOR)
     if name in KEEPS_MODULE:
@@ -1085,13 +1118,21 @@ def _observe_method(
     table = frame.machine.torch
     classes = [*classes, *(base for cls in classes for base in table.bases(cls))]
     found = (table.standard(f"{cls}.{name}") for cls in classes)
-    operator = next(filter(None, found), None)
+    operator = _of_object(receiver, next(filter(None, found), None))
     given = arguments.after(receiver)
     frame.observe_operation(node, operator, Use.CALL, given.positional, given.keywords)
     if frame.runs_once:
         for cls in classes:
             once.by_function(frame, f"{cls}.{name}", arguments.all(), node)
     return operator
+
+
+def _of_object(receiver: Value, row: Operator | None) -> Operator | None:
+    """The row of a method, which may break only on an object from outside of the region."""
+    if row is None or row.held is None:
+        return row
+    is_held = isinstance(receiver, ExternalInstance) and not receiver.made_here
+    return replace(row, breaks=row.held) if is_held else row
 
 
 def _module_method(
@@ -1124,14 +1165,16 @@ def _module_method(
             return Sequence(Tuple((STATIC, join_all(receiver.children))))
         case "children":
             return Tuple(receiver.children)
-        case "parameters" | "buffers":
-            return Sequence(Tensor(grad=name == "parameters"))
+        case _ if name in PARAMETERS:
+            return PARAMETERS[name]
         case "state_dict":
             return Dict(default=Tensor(grad=False))
     if name in KEEPS_MODULE:
         return receiver
     if method is not None and method.instance is not None:
         return ExternalInstance(method.instance)
+    if method is not None and method.symbolic and frame.region is not None:
+        return _read_by(_symbol_of(method), node)
     return UNKNOWN
 
 

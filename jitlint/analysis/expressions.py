@@ -209,12 +209,21 @@ def _concatenated(frame: Frame, node: cst.ConcatenatedString) -> Value:
 def _formatted(frame: Frame, node: cst.FormattedString) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
-            value = evaluate(frame, part.expression)
-            if is_tensor(value) and value.framework is not Framework.NUMPY:
-                is_read = not is_handed_on(node, frame.module.tree)
-                row = frame.machine.torch.construct(FORMATS[is_read])
-                frame.observe_number(part.expression, row, value, Use.FORMAT)
+            observe_text(frame, node, [evaluate(frame, part.expression)], part.expression)
     return STATIC
+
+
+def observe_text(
+    frame: Frame,
+    text: cst.BaseExpression,
+    values: Iterable[Value],
+    place: cst.BaseExpression | None = None,
+) -> None:
+    """Tell the log of tensors of which a text is made; Python does that where it is read."""
+    row = frame.machine.torch.construct(FORMATS[not is_handed_on(text, frame.module.tree)])
+    for value in values:
+        if is_tensor(value) and value.framework is not Framework.NUMPY:
+            frame.observe_number(place or text, row, value, Use.FORMAT)
 
 
 FORMATS = {True: "format_tensor", False: "format_tensor_unread"}
@@ -426,14 +435,22 @@ def _compare_one(
         return STATIC
     if frame.tracer and (freezing.holds_size(left) or freezing.holds_size(right)):
         return SHAPE  # a comparison of sizes, or of one
-    if _holds_tensors(left) and _holds_tensors(right):
+    if _meets_tensors(left, right):
         frame.observe(node, BOOL_TENSOR, Construct.CONTAINERS, node)
         return Static(source=Source.DATA, read=Read("=="))
     return compare(type(operator).__name__, left, right)
 
 
-def _holds_tensors(value: Value) -> bool:
-    return isinstance(value, Tuple | Sequence) and is_tensor(element_of(value))
+def _meets_tensors(left: Value, right: Value) -> bool:
+    """Whether a comparison of containers comes to two tensors: it stops at what differs."""
+    if isinstance(left, Tuple) and isinstance(right, Tuple):
+        pairs = zip(left.items, right.items, strict=False)
+        first = next((pair for pair in pairs if pair[0] != pair[1] or is_tensor(pair[0])), ())
+        return bool(first) and all(map(is_tensor, first))
+    return all(
+        isinstance(value, Tuple | Sequence) and is_tensor(element_of(value))
+        for value in (left, right)
+    )
 
 
 def _identity(left: Value, right: Value, positive: bool) -> Value:
@@ -537,7 +554,9 @@ def _attribute(frame: Frame, node: cst.Attribute) -> Value:
         return frame.variables[path]
     receiver = evaluate(frame, node.value)
     if is_tensor(receiver):
-        row = frame.machine.torch.read(node.attr.value)
+        is_array = receiver.framework is Framework.NUMPY
+        table = frame.machine.torch
+        row = (table.array if is_array else table.read)(node.attr.value)
         frame.observe_operation(node, row, Use.ATTRIBUTE, (receiver,))
         if frame.tracer:
             return freezing.by_attribute(frame, receiver, node)

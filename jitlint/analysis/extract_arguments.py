@@ -43,6 +43,8 @@ BESIDE = ("2", "'string'", "[3, 1, 2]", "function")
 """What stands beside a tensor."""
 INSIDE = ("[scalar, other]", "[vector, vector]")
 HOLDING = ("record_of_tensor", "layer")
+MODULES = ("layer", "activation")
+"""Modules with parameters, and without."""
 TORCH = ("matrix", "layer", "weight", "[weight]", "leaf.sum()", "vector", "'cpu'", "torch.float32")
 """What functions of torch are given, before anything plain."""
 WRITTEN: dict[str, tuple[str, ...]] = {
@@ -172,12 +174,19 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "torch.nn.RNN": ("2, 2",),
     "torch.nn.utils.clip_grad_norm_": ("[weight], 1.0",),
     "torch.nn.utils.clip_grad_value_": ("[weight], 1.0",),
+    "torch.nn.utils.rnn.pack_padded_sequence": ("matrix, [3, 2, 1]",),
+    "torch.nn.utils.rnn.pad_packed_sequence": ("packed",),
+    "torch.nn.utils.rnn.unpack_sequence": ("packed",),
+    "torch.nn.utils.clip_grads_with_norm_": ("[weight], 1.0, scalar",),
+    "torch.nn.utils.parameters_to_vector": ("[weight]",),
+    "torch.nn.utils.vector_to_parameters": ("weight.flatten().detach(), [weight]",),
     "torch.Generator.manual_seed": ("2",),
     "torch.save": ("vector, io.BytesIO()",),
     "torch.load": ("saved",),
     "torch.jit.script": ("layer",),
     "torch.jit.trace": ("function_of_one, vector",),
     "torch.utils.checkpoint.checkpoint": ("function_of_one, vector, use_reentrant=False",),
+    "torch.utils.checkpoint.checkpoint_sequential": ("[layer], 1, matrix, use_reentrant=False",),
 }
 """Arguments of functions that accept nothing made up, by full name."""
 ENOUGH = 12
@@ -258,6 +267,12 @@ def _layer() -> Any:
     return layer
 
 
+def _activation() -> Any:
+    import torch
+
+    return torch.nn.ReLU()
+
+
 def _weight() -> Any:
     weight = _layer().weight
     weight.grad = weight.detach().clone()
@@ -288,6 +303,12 @@ def _saved() -> Any:
     return buffer
 
 
+def _packed() -> Any:
+    import torch
+
+    return torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
+
+
 def _coroutine() -> Any:
     async def nothing() -> int:
         return 1
@@ -314,8 +335,10 @@ THINGS: dict[str, Callable[[], Any]] = {
     "matrix": _tensor([[0.5, 1.0, 0.25], [0.5, 2.0, 0.75], [1.0, 0.5, 3.0]]),
     "leaf": _leaf,
     "layer": _layer,
+    "activation": _activation,
     "weight": _weight,
     "operation": _operation,
+    "packed": _packed,
     "saved": _saved,
 }
 
@@ -352,6 +375,11 @@ def inside_calls(name: str, function: Any) -> Iterator[str]:
 def holding_calls(name: str, function: Any) -> Iterator[str]:
     """Argument texts with an object that has tensors."""
     yield from HOLDING
+
+
+def module_calls(name: str, function: Any) -> Iterator[str]:
+    """Argument texts with a module."""
+    yield from MODULES
 
 
 def _counts(function: Any) -> list[int]:

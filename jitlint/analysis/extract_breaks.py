@@ -5,12 +5,13 @@ in default mode, and where that breaks, with `fullgraph=True`, which captures re
 scalar and shapes that depend on data.
 """
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from jitlint.analysis.extract_numpy import numpy_subjects
+from jitlint.analysis.extract_numpy import numpy_samples, numpy_subjects
 from jitlint.analysis.extract_regions import Outcome, compile_region, in_processes
 from jitlint.analysis.extract_samples import Sample
 from jitlint.analysis.extract_subjects import Subject, functions, methods
@@ -22,6 +23,8 @@ BREAKS = frozenset({"breaks", "reads", "with_tensor", "with_tensor_inside"})
 """Fields of an entry that hold the id of a break."""
 DYNAMIC_SHAPE = "GB0036"
 """The break at an operator whose output shape depends on data."""
+OF_DATA = frozenset({"GB0033", DYNAMIC_SHAPE})
+"""The breaks that the data of a tensor causes."""
 BUILTINS: dict[str, Callable[..., Any]] = {
     "__bool__": bool,
     "__int__": int,
@@ -47,6 +50,18 @@ def measure_breaks(names: Iterable[str]) -> dict[str, tuple[str, bool]]:
     return {
         subject.name: found for subject, found in in_processes(_break_of, wanted, AT_ONCE) if found
     }
+
+
+def measure_breaks_of_arrays(names: Iterable[str]) -> dict[str, tuple[str, bool]]:
+    """The break of each function of NumPy that every call causes which is given an array.
+
+    Only where their data is what breaks: an array is no argument for `numpy.ones`.
+    """
+    wanted = [subject for subject in numpy_subjects() if subject.name in set(names)]
+    for subject in wanted:
+        subject.written = functools.partial(numpy_samples, subject.call, of_arrays=True)
+    seen = in_processes(_break_of, wanted, AT_ONCE)
+    return {subject.name: found for subject, found in seen if found and found[0] in OF_DATA}
 
 
 def _break_of(subject: Subject) -> tuple[str, bool] | None:

@@ -203,6 +203,14 @@ def _system_calls() -> Iterator[list[str]]:
 # -- calls that no made-up argument makes ----------------------------------------------------
 
 WRITTEN = {
+    "os.popen": "'true'",
+    "os.system": "'true'",
+    "subprocess.Popen": "['true']",
+    "subprocess.call": "['true']",
+    "subprocess.check_call": "['true']",
+    "subprocess.check_output": "['true']",
+    "subprocess.getoutput": "'true'",
+    "subprocess.run": "['true']",
     "torch.autograd.grad": "(x * 2).sum(), x",
     "torch.autograd.backward": "(x * 2).sum()",
     "torch.manual_seed": "0",
@@ -210,7 +218,7 @@ WRITTEN = {
     "torch.nn.Parameter": "torch.ones(2)",
     "torch.sparse_coo_tensor": "torch.zeros(1, 2, dtype=torch.int64), x, (3,)",
 }
-"""Arguments of functions of torch; `x` is a leaf that needs a gradient."""
+"""Arguments by function; `x` is a leaf that needs a gradient."""
 
 
 def written() -> dict[str, dict[str, Any]]:
@@ -222,7 +230,8 @@ def written() -> dict[str, dict[str, Any]]:
 def _written_call(name: str) -> Outcome:
     import torch
 
-    namespace: dict[str, Any] = {"torch": torch}
+    root = name.partition(".")[0]
+    namespace: dict[str, Any] = {"torch": torch, root: importlib.import_module(root)}
     exec(f"def region(x):\n    {name}({WRITTEN[name]})\n    return x + 1\n", namespace)
     return compile_region(namespace["region"], torch.ones(2, requires_grad=True))
 
@@ -407,6 +416,47 @@ def requires_grad() -> dict[str, dict[str, Any]]:
     regions = {"argument": by_argument, "method": by_method}
     outcomes = {name: compile_region(region, torch.ones(2)) for name, region in regions.items()}
     return {name: _entry(outcome) for name, outcome in outcomes.items() if outcome.identifier}
+
+
+def messages() -> dict[str, dict[str, Any]]:
+    """The section `messages`: what the message of a check may not be, by the check. `breaks`:
+    a function of elsewhere, `with_tensor_held`: one that holds a tensor."""
+    import torch
+
+    names = [name for name in dir(torch) if name.startswith("_check")]
+    found = {f"torch.{name}": _message_breaks(getattr(torch, name)) for name in names}
+    return {name: entry for name, entry in found.items() if entry}
+
+
+def _message_breaks(check: Callable[..., Any]) -> dict[str, Any]:
+    import inspect
+
+    import torch
+
+    parameters = list(inspect.signature(check).parameters)
+    if not {"cond", "message"}.issubset(parameters):
+        return {}
+    errors = [ValueError] if "error_type" in parameters else []
+    takes_tensor = "tensor" in check.__name__
+
+    def elsewhere(x: Any) -> Any:
+        check(*errors, x > -100 if takes_tensor else x.shape[0] > 0, _text)
+        return x + 1
+
+    def holding(x: Any) -> Any:
+        check(*errors, x > -100 if takes_tensor else x.shape[0] > 0, lambda: f"{x.shape}")
+        return x + 1
+
+    ways = {"breaks": elsewhere, "with_tensor_held": holding}
+    outcomes = {
+        way: compile_region(region, torch.ones(2), fullgraph=True) for way, region in ways.items()
+    }
+    entry = {way: each.identifier for way, each in outcomes.items() if each.identifier}
+    return {**entry, "source": "measured"} if entry else {}
+
+
+def _text() -> str:
+    return "text"
 
 
 def device_constructors() -> list[str]:

@@ -5,7 +5,8 @@ others nothing is said but what compiling them does.
 """
 
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jitlint.analysis.extract_kinds import SCALAR, SIZE, STATIC, TENSOR, TENSORS
@@ -54,13 +55,18 @@ SCALES = (1, 0, 2)
 
 
 def numpy_subjects() -> list[Subject]:
-    """The public functions of NumPy that an array or a number can be given to."""
+    """The public functions and classes of NumPy that an array or a number can be given to."""
+    import numpy
+
     found = []
     for namespace in ("", ".fft", ".linalg", ".random"):
         theirs = import_or_none(f"numpy{namespace}")
         for name in dir(theirs) if theirs else ():
             function = getattr(theirs, name, None)
-            if not name.startswith("_") and callable(function) and not isinstance(function, type):
+            is_scalar = isinstance(function, type) and issubclass(
+                function, numpy.generic | BaseException
+            )
+            if not name.startswith("_") and callable(function) and not is_scalar:
                 subject = Subject(f"numpy{namespace}.{name}", function, False, [])
                 subject.written = functools.partial(numpy_samples, function)
                 found.append(subject)
@@ -98,6 +104,51 @@ def folds(name: str) -> bool:
     return any(
         compile_region(_conversion(function, numbers), torch.ones(2)).clean for numbers in given
     )
+
+
+def arrays() -> dict[str, dict[str, Any]]:
+    """The section `arrays`: attributes and methods of arrays that break a graph in each call
+    that was tried."""
+    import numpy
+    import torch
+
+    found = {}
+    for name in dir(numpy.ndarray):
+        if name.startswith("_"):
+            continue
+        regions = list(_regions_of_array(name))
+        outcomes = [compile_region(region, torch.ones(2, 3)).identifier for region in regions]
+        if outcomes and None not in outcomes:
+            found[name] = {"breaks": outcomes[0], "source": "measured"}
+    return found
+
+
+OF_ARRAY: tuple[tuple[Any, ...], ...] = (
+    *((), (0,), (1,), (0, 1), ((3, 2),), ("float32",), ([0, 1],), (0.0, 5.0)),
+)
+"""Arguments to try on methods of arrays."""
+TO_FILES = frozenset({"dump", "tofile"})
+
+
+def _regions_of_array(name: str) -> Iterator[Callable[[Any], Any]]:
+    import numpy
+
+    array = numpy.ones((2, 3), dtype=numpy.float32)
+    if not callable(getattr(array, name)):
+        yield lambda x: (getattr((x + 1).numpy(), name), x + 1)[1]
+    elif name in TO_FILES:
+        yield _region_of_method(name, (os.devnull,))
+    else:
+        works = functools.partial(_works, lambda *given: getattr(array.copy(), name)(*given))
+        yield from (_region_of_method(name, given) for given in filter(works, OF_ARRAY))
+
+
+def _region_of_method(name: str, arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    def region(x: Any) -> Any:
+        getattr((x + 1).numpy(), name)(*arguments)
+        return x + 1
+
+    return region
 
 
 def sizes_of_random() -> dict[str, dict[str, Any]]:
@@ -143,13 +194,15 @@ def _conversion(function: Callable[..., Any], numbers: tuple[Any, ...]) -> Calla
     return lambda x: float(function(*numbers)) * x
 
 
-def numpy_samples(function: Callable[..., Any]) -> list[Sample]:
-    """The calls of NumPy itself, to be compiled."""
+def numpy_samples(function: Callable[..., Any], *, of_arrays: bool = False) -> list[Sample]:
+    """The calls of NumPy itself, to be compiled; `of_arrays`: those that are given arrays."""
     import numpy
 
     return [
-        Sample(function, _arguments(text, numpy, 1), {}, False, "measured")
+        Sample(function, arguments, {}, False, "measured")
         for text in CALLS
+        for arguments in [_arguments(text, numpy, 1)]
+        if not of_arrays or any(isinstance(each, numpy.ndarray) for each in arguments)
         if _call(function, text, numpy, 1) is not None
     ]
 

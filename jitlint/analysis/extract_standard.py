@@ -5,11 +5,14 @@ Section `standard` of a table: full dotted name -> entry. A name is that of a fu
 ("datetime.datetime.now"), or of a method of an object ("logging.Logger.info") which was
 made outside the region. An entry holds what there is to say of
 
-- `breaks`: the break that every call causes whose result is not used;
+- `breaks`: the break that every call causes whose result is not used; `held`: of a method,
+  where it does not happen on an object that is made in the region;
 - `with_tensor`: the break when a tensor is among the arguments, `with_tensor_inside`: in a
-  list among them, and `with_tensor_held`: in an object, of a call which breaks nothing without;
-- `captured`, `with_tensor_captured`, `with_tensor_inside_captured`, `with_tensor_held_captured`:
-  that break does not happen with `fullgraph=True` (tried for torch and tensors);
+  list among them, `with_tensor_held`: in an object, and `with_module`: when a module is, of a
+  call which breaks nothing without;
+- `unless`: the places that have to be filled to avoid that break;
+- `captured`, and the same of the others (`with_tensor_captured`, …): that break does not happen
+  with `fullgraph=True` (tried for torch and tensors);
 - `instance`: the class of the result, where that has methods of its own;
 - `varies`: two calls with equal arguments in one process give different values;
 - `symbolic`: the break where Python computes with the number that such a call returns, which
@@ -31,14 +34,16 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jitlint.analysis.extract_arguments import (
     SECONDS_TO_COMPILE,
+    WRITTEN,
     evaluate,
     holding_calls,
     inside_calls,
+    module_calls,
     plain_calls,
     spread,
     tensor_calls,
@@ -154,14 +159,17 @@ CAPTURED = {
     "with_tensor": "with_tensor_captured",
     "with_tensor_inside": "with_tensor_inside_captured",
     "with_tensor_held": "with_tensor_held_captured",
+    "with_module": "with_module_captured",
 }
 """Fields of breaks, and where it stands that fullgraph captures them."""
 TENSOR_CALLS = {
     "with_tensor": tensor_calls,
     "with_tensor_inside": inside_calls,
     "with_tensor_held": holding_calls,
+    "with_module": module_calls,
 }
-"""Fields of breaks that a tensor causes, and the calls that tell."""
+"""Fields of breaks that a tensor or a module causes, and the calls that tell."""
+OF_OBJECTS = frozenset({"with_tensor_held", "with_module"})
 SAMPLES = 2
 TENSOR_SAMPLES = 3
 """How many calls that work are compiled, without and with tensors."""
@@ -181,6 +189,11 @@ SIMPLE = re.compile(r"[^a-z]*('\w+'|b'\w+'|[\s,\[\](){}:.\d]|None|True|int)*")
 """Arguments that are literals, which cannot break anything themselves."""
 IDENTITY = re.compile(r"function|thing|module|stream|iter|layer")
 """Arguments that equal nothing but themselves."""
+OF_TENSORS = re.compile(r"scalar|vector|matrix|leaf|weight")
+"""Arguments that are tensors, or made of them."""
+MADE = re.compile(r"[\w.]+\(.*\)")
+"""An object that a call makes."""
+NAME = re.compile(r"(?<![\w.])[a-z]\w*")
 CALLED = frozenset({"forward", "__call__"})
 """What is called of a module is a subject of its own."""
 TYPES = types.FunctionType | types.BuiltinFunctionType | types.MethodType | type
@@ -227,9 +240,12 @@ class Found:
 
 
 def standard(
-    known: Iterable[str], only: Collection[str] | None = None
+    known: Iterable[str],
+    only: Collection[str] | None = None,
+    declared: Collection[str] = (),
 ) -> dict[str, dict[str, Any]]:
-    """The section; `known` are functions that are described elsewhere.
+    """The section; `known` are functions that are described elsewhere, and `declared` those of
+    which everything but their breaks is.
 
     `only`: the entries of these, which have to be functions and classes.
     """
@@ -242,6 +258,11 @@ def standard(
         _measure(list(method_subjects(found)), found)
     else:
         _measure([subject for subject in chosen if subject.name in only], found)
+    for name in declared:
+        if name in found:
+            entry = found[name].entry
+            entry = {field: entry[field] for field in ("breaks", "captured") if field in entry}
+            found[name] = replace(found[name], entry=entry)
     entries = {name: seen.entry for name, seen in found.items() if seen.entry}
     return {name: {**entry, "source": "measured"} for name, entry in sorted(entries.items())}
 
@@ -374,8 +395,10 @@ def measure(subject: Subject) -> Found | None:
     entry: dict[str, Any] = {}
     found = _described(subject, texts, entry) if texts else Found(entry)
     breaks = {"breaks": _common_break(subject, spread(_without_iterators(texts), SAMPLES))}
-    if breaks["breaks"] is None:
+    if breaks["breaks"] is None and not _takes_tensors(subject):
         for field, made in TENSOR_CALLS.items():
+            if subject.of_torch and field in OF_OBJECTS:
+                continue  # functions of torch are given modules above
             given = working(made(subject.name, function), subject.call, 3 * TENSOR_SAMPLES)
             chosen = spread(given, TENSOR_SAMPLES)
             breaks[field] = _common_break(subject, chosen, computed=True)
@@ -384,6 +407,12 @@ def measure(subject: Subject) -> Found | None:
             entry[field], captured = common
             if captured:
                 entry[CAPTURED[field]] = True
+    unless = _by_key(subject) if breaks.get("with_tensor_inside") else []
+    if unless:
+        entry["unless"] = unless
+    if breaks["breaks"] is not None and _is_followed_inside(subject, texts[0]):
+        entry["held"] = entry.pop("breaks")
+        entry.pop("captured", None)
     if entry.get("varies") and breaks["breaks"] is None:
         entry.update(_symbolic(subject, texts[0]))
     return found
@@ -393,13 +422,13 @@ def _symbolic(subject: Subject, text: str) -> dict[str, str]:
     """The break where Python computes with the number that a call returns."""
     import torch
 
-    function = subject.resolve()
+    (owner,), _ = evaluate(subject.owner)
     args, kwargs = evaluate(text)
-    if not isinstance(function(*args, **kwargs), int | float):
+    if not isinstance(_called(owner, subject.attribute)(*args, **kwargs), int | float):
         return {}
 
     def region(x: Any, args: Any, kwargs: Any) -> Any:
-        return x * (function(*args, **kwargs) - 2)
+        return x * (_called(owner, subject.attribute)(*args, **kwargs) - 2)
 
     found = compile_region(region, torch.ones(2), args, kwargs).identifier
     return {"symbolic": found} if found else {}
@@ -460,6 +489,41 @@ def compile_call(
             return compile_region(chosen, torch.ones(2), args, kwargs, fullgraph=fullgraph)
     except (TimeoutError, SystemExit):
         return Outcome(failed=True)
+
+
+def _takes_tensors(subject: Subject) -> bool:
+    """Whether a call as programs write it is given a tensor, and breaks nothing."""
+    written = [text for text in WRITTEN.get(subject.name, ()) if OF_TENSORS.search(text)]
+    return any(compile_call(subject, text).clean for text in written)
+
+
+def _by_key(subject: Subject) -> list[str]:
+    """The places of a function `key` with which a call does not compare tensors."""
+    try:
+        names = list(inspect.signature(subject.resolve()).parameters)
+    except (TypeError, ValueError):
+        return []
+    text = "[vector, vector], key=function"
+    if "key" not in names or not working(iter([text]), subject.call):
+        return []
+    is_clean = compile_call(subject, text, computed=True).clean
+    return [str(names.index("key")), "key"] if is_clean else []
+
+
+def _is_followed_inside(subject: Subject, text: str) -> bool:
+    """Whether a call breaks nothing on an object that a call in the region makes."""
+    import torch
+
+    if not MADE.fullmatch(subject.owner):
+        return False
+    call = "" if subject.attribute == "__call__" else f".{subject.attribute}"
+    names: dict[str, Any] = {}
+    for name in NAME.findall(subject.owner):
+        with contextlib.suppress(Exception):
+            names[name] = evaluate(name)[0][0]
+    body = f"{subject.owner}{call}(*args, **kwargs)"
+    exec(f"def region(x, args, kwargs):\n    {body}\n    return x + 1", names)
+    return compile_region(names["region"], torch.ones(2), *evaluate(text)).clean
 
 
 def _computed(value: Any) -> Any:

@@ -51,6 +51,11 @@ NAMESPACES = (
     "torch.backends.cudnn",
     "torch.backends.mps",
     "torch.backends.mkldnn",
+    "torch.backends.mkl",
+    "torch.backends.openmp",
+    "torch.backends.opt_einsum",
+    "torch.backends.cusparselt",
+    "torch.backends.nnpack",
     "torch.xpu",
     "torch.mps",
     "torch.cpu",
@@ -97,7 +102,7 @@ def functions() -> list[Subject]:
     found: dict[int, Subject] = {}
     for namespace in NAMESPACES:
         module = import_or_none(namespace)
-        for name in dir(module) if module else ():
+        for name in _names_in(module):
             function: Any = getattr(module, name, None)
             if _is_public_function(namespace, name, function) and id(function) not in found:
                 dotted = f"{namespace}.{name}"
@@ -108,6 +113,12 @@ def functions() -> list[Subject]:
             if subject := found.get(id(_resolve(f"torch.{name}"))):
                 subject.operators.append((operator, operator.op))
     return list(found.values())
+
+
+def _names_in(module: Any) -> list[str]:
+    """The names of a module; some of torch.backends stand in for another one, `m`."""
+    inner = getattr(module, "m", None)
+    return sorted({*dir(module), *dir(inner)}) if module else []
 
 
 def methods() -> list[Subject]:

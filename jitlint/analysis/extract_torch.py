@@ -15,7 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jitlint.analysis.extract_breaks import DYNAMIC_SHAPE, measure_breaks
+from jitlint.analysis.extract_breaks import (
+    DYNAMIC_SHAPE,
+    measure_breaks,
+    measure_breaks_of_arrays,
+)
 from jitlint.analysis.extract_constants import constants
 from jitlint.analysis.extract_constructs import constructs
 from jitlint.analysis.extract_contexts import contexts
@@ -26,6 +30,7 @@ from jitlint.analysis.extract_effects import (
     device_constructors,
     hiding,
     hooks,
+    messages,
     objects,
     requires_grad,
     self_entered,
@@ -34,6 +39,7 @@ from jitlint.analysis.extract_effects import (
     written,
 )
 from jitlint.analysis.extract_exports import with_exports
+from jitlint.analysis.extract_inputs import with_inputs
 from jitlint.analysis.extract_kinds import (
     NUMBER,
     SCALAR,
@@ -46,7 +52,7 @@ from jitlint.analysis.extract_kinds import (
 )
 from jitlint.analysis.extract_modules import module_breaks, modules, with_gradients
 from jitlint.analysis.extract_numbers import numbers
-from jitlint.analysis.extract_numpy import folds, numpy_entry, numpy_subjects
+from jitlint.analysis.extract_numpy import arrays, folds, numpy_entry, numpy_subjects
 from jitlint.analysis.extract_observations import classify_number, summarize
 from jitlint.analysis.extract_refusals import with_refusals
 from jitlint.analysis.extract_regions import in_processes
@@ -62,7 +68,9 @@ from jitlint.analysis.extract_subjects import Subject, aliases, functions, metho
 SCHEMA = 1
 SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "breaks": lambda table: breaks(table),
-    "standard": lambda table: {"standard": standard(_described(table))},
+    "standard": lambda table: {
+        "standard": standard(_described(table), declared=table["functions"].keys())
+    },
     "other_names": lambda table: {"aliases": table["aliases"] | other_names(table["standard"])},
     "contexts": lambda table: {"contexts": contexts(table.get("standard", {}))},
     "written": lambda table: {"standard": table["standard"] | written() | added_methods()},
@@ -75,11 +83,14 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "refusals": with_refusals,
     "module_breaks": lambda table: {"modules": module_breaks(table["modules"])},
     "gradients": lambda table: {"modules": with_gradients(table["modules"])},
+    "arrays": lambda table: {"arrays": arrays()},
+    "inputs": lambda table: {"methods": with_inputs(table["methods"])},
     "creations": lambda table: {"functions": with_creations(table["functions"])},
     "tools": lambda table: {"functions": table["functions"] | tools()},
     "hiding": lambda table: {"hiding": hiding()},
     "hooks": lambda table: {"hooks": hooks()},
     "requires_grad": lambda table: {"requires_grad": requires_grad()},
+    "messages": lambda table: {"messages": messages()},
     "device_constructors": lambda table: {"device_constructors": device_constructors()},
     "stores": lambda table: {"stores": stores()},
     "attribute_breaks": lambda table: {"attribute_breaks": attribute_breaks()},
@@ -285,6 +296,8 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
     A shape that depends on data in some calls only is `may_be_dynamic`.
     """
     breaks = measure_breaks(entries)
+    clean = [name for name in entries if name.startswith("numpy.") and name not in breaks]
+    of_arrays = measure_breaks_of_arrays(clean)
     for name, entry in entries.items():
         identifier, captured = breaks.get(name, (None, False))
         if identifier:
@@ -293,11 +306,15 @@ def add_breaks(entries: dict[str, dict[str, Any]]) -> None:
             entry["may_be_dynamic"] = True
         if captured:
             entry["captured"] = True
+        if name in of_arrays:
+            entry["with_tensor"], captured = of_arrays[name]
+            entry.update({"with_tensor_captured": True} if captured else {})
         if entry.get("one_argument", {}).get("dynamic_shape"):
             entry["one_argument"] |= {"breaks": DYNAMIC_SHAPE, "captured": True}
         if name.startswith("numpy.") and not identifier and folds(name):
             entry["folds"] = True
-        if identifier == DYNAMIC_SHAPE and entry["returns"] in (TENSOR, TENSORS):
+        is_dynamic = DYNAMIC_SHAPE in (identifier, entry.get("with_tensor"))
+        if is_dynamic and entry["returns"] in (TENSOR, TENSORS):
             entry["dynamic_shape"] = True
         entries[name] = _ordered(entry)
 
@@ -311,7 +328,7 @@ def breaks(table: dict[str, Any]) -> dict[str, Any]:
         for name in table[section]
     }
     for entry in entries.values():
-        for field in ("breaks", "reads", "captured"):
+        for field in ("breaks", "reads", "captured", "with_tensor", "with_tensor_captured"):
             entry.pop(field, None)
     add_breaks(entries)
     return {

@@ -78,7 +78,7 @@ class Frame:
     `guards` counts the tests of which `guarded` tells; `optional`: a setting of the process,
     which is not known here, decides whether this code runs. `checked`: the code of conditions
     that `torch._check` was told to hold. `settled`: the calls that gave a number which the
-    compiler did not know, until Python asked for it."""
+    compiler did not know, until Python asked for it on every way that leads here."""
 
     machine: "Machine"
     module: Module
@@ -96,7 +96,7 @@ class Frame:
     silent: int = 0
     owners: set[str] = field(default_factory=set)
     checked: set[str] = field(default_factory=set)
-    settled: set[cst.CSTNode] = field(default_factory=set)
+    settled: frozenset[cst.CSTNode] = frozenset()
 
     def settles(self, value: Value) -> bool:
         """Whether a number that the compiler does not know was asked for before: the graph
@@ -105,7 +105,7 @@ class Frame:
         if node is None:
             return False
         was_settled = node in self.settled
-        self.settled.add(node)
+        self.settled |= {node}
         return was_settled
 
     def observe(

@@ -144,7 +144,7 @@ class Machine:
         self._globals: dict[tuple[Module, str], Value] = {}
         self._memo: dict[object, Value] = {}
         self._active: set[object] = set()
-        self._contexts: Counter[FunctionInfo] = Counter()
+        self._contexts: Counter[tuple[FunctionInfo, bool]] = Counter()
         self._tables: dict[ClassInfo, dict[str, Value]] = {}
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
@@ -523,6 +523,12 @@ class Machine:
             return context
         return context.element if isinstance(context, Sequence) else UNKNOWN
 
+    def is_layer(self, value: Value) -> bool:
+        """Whether an object is an nn.Module, of torch or of the project."""
+        if isinstance(value, ExternalInstance):
+            return "torch.nn.Module" in self.torch.bases(value.name)
+        return isinstance(value, Instance) and self.is_module(value.cls)
+
     def holds_tensor(self, value: Value) -> bool:
         """Whether an object has an attribute that is a tensor."""
         if not isinstance(value, Instance):
@@ -605,13 +611,21 @@ class Machine:
         return value
 
     def construct(self, frame: Frame, cls: Class, arguments: Arguments) -> Value:
-        """An object of a project class. An Enum's members are static."""
+        """An object of a project class, which a tracer sees made. An Enum's members are static."""
         if self.is_enum(cls.info):
             return STATIC
         bases = self.external_bases(cls.info)
         if any(map(_is_autograd, bases)):
             return UNKNOWN
-        return Instance(cls.info)
+        made = Instance(cls.info)
+        if frame.region is not None and not _is_scripted(frame.region):
+            init = self.method(cls.info, "__init__")
+            after = self.method(cls.info, "__post_init__")
+            if init is not None:
+                self.call(frame, Function(init), arguments.after(made))
+            elif after is not None:
+                self.call(frame, Function(after), Arguments([made]))
+        return made
 
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
         """Parameters by annotation, else by the constant that is their default."""
@@ -784,9 +798,10 @@ class Machine:
             key = (key, "silent")  # what was not observed is interpreted once more
             if key in self._memo:
                 return self._memo[key]
-        if frame.depth >= limit or key in self._active or self._contexts[info] >= MAX_CONTEXTS:
+        context = (info, region is None)
+        if frame.depth >= limit or key in self._active or self._contexts[context] >= MAX_CONTEXTS:
             return self.declared_result(info)
-        self._contexts[info] += 1
+        self._contexts[context] += 1
         self._active.add(key)
         result = self._interpret(frame, function, bound)
         self._active.discard(key)

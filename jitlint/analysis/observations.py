@@ -137,6 +137,7 @@ class Use(enum.Enum):
     HIDDEN = "hidden"
     ATTRIBUTE = "attribute"
     DEFINITION = "definition"
+    MESSAGE = "message"
     NUMBER = "number"
     """Something asks for a number, and the operands are what it is given instead."""
 
@@ -194,6 +195,8 @@ class Operation(Observation):
     def _break_by_origin(self) -> str | None:
         """The break at an attribute of a tensor that the region is given, or that it makes."""
         match self.operands:
+            case (Tensor(grad=False), *_) if self.operator.some:
+                return None  # there is no node of autograd's
             case (Tensor(origin=Origin.COMPUTED), *_):
                 return self.operator.intermediate
             case (Tensor(), *_) if not self.operator.some:  # `p.data = …` is taken

@@ -290,18 +290,22 @@ def _if(frame: Frame, node: cst.If) -> bool:
     when_true |= {path: whole(value) for path, value in ragged.items()}
     when_false |= {path: whole(value) for path, value in ragged.items()}
     ends: list[Variables | None] = [None, None]
+    asked, settled = frame.settled, []
     with frame.under(setting=decided is None and is_setting(frame, node.test)):
         if decided is not False:
             frame.variables = when_true
             ends[0] = frame.variables if execute_block(frame, node.body) else None
+            settled += [] if ends[0] is None else [frame.settled]
         if decided is not True:
-            frame.variables = when_false
+            frame.variables, frame.settled = when_false, asked
             falls = True
             if isinstance(node.orelse, cst.If):
                 falls = _if(frame, node.orelse)
             elif node.orelse is not None:
                 falls = execute_block(frame, node.orelse.body)
             ends[1] = frame.variables if falls else None
+            settled += [frame.settled] if falls else []
+    frame.settled = frozenset.intersection(*settled) if settled else asked
     after = join_variables(*ends)
     if after is not None and None not in ends:
         after |= ragged  # either way goes on

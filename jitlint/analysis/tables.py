@@ -57,22 +57,21 @@ class Operator:
     one whose last dimension is None. `shape_argument` is the position of a parameter that
     spells the result's shape; `partial_shape`: None is accepted in it. `takes_none` are the
     parameters that may be None, and their positions.
-    `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by
-    reading data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
-    `with_tensor_inside`: or a list of tensors, `with_tensor_held`: or an object that has some;
-    `held`: when a context manager that was made
-    outside of the region is entered; `input` and `intermediate`: when the attribute is one of
-    an argument of the region, or of a tensor made there; `some`: not each time.
-    `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
-    read and of a size that depends on data. `folds`: of numbers it makes a number, and no
-    array. `varies`: two calls with equal arguments give different values (clocks, random
-    numbers); `symbolic`: the break where Python computes with such a number, which the
-    compiler does not know. `effect` is what it does to the world outside of the program:
-    "output", "random" (a generator moves on) or "system". `exported`: torch.export takes it,
-    and `refused`: it does not, though there is no break, or it is `captured`. `computes`: it
-    gives tensors for tensors, and reads none. `grad`: its result requires a
-    gradient though no argument does. `instance` is the
-    class of the object that it returns. Of a place that asks for a number, `given`: a tensor
+    `reads` and `breaks` are the graph break that a call causes under `torch.compile`: by reading
+    data into Python, or otherwise; `with_tensor`: only when it is given a tensor,
+    `with_tensor_inside`: or a list of tensors, `with_tensor_held`: or an object that has some,
+    `with_module`: or a module; `held`: when a context manager that was made outside of the region
+    is entered, or a method is called of another object that was; `input` and `intermediate`: when
+    the attribute is one of an argument of the region, or of a tensor made there; `some`: not each
+    time. `captured`: it does not with `fullgraph=True`, which makes a symbol of a number that is
+    read and of a size that depends on data. `folds`: of numbers it makes a number, and no array.
+    `varies`: two calls with equal arguments give different values (clocks, random numbers);
+    `symbolic`: the break where Python computes with such a number, which the compiler does not
+    know. `effect` is what it does to the world outside of the program: "output", "random" (a
+    generator moves on) or "system". `exported`: torch.export takes it, and `refused`: it does
+    not, though there is no break, or it is `captured`. `computes`: it gives tensors for tensors,
+    and reads none. `grad`: its result requires a gradient though no argument does. `instance` is
+    the class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
     symbol does not. `unless` are the places that have to be filled to avoid the break.
     """
@@ -110,6 +109,8 @@ class Operator:
     with_tensor_captured: bool = False
     with_tensor_inside_captured: bool = False
     with_tensor_held_captured: bool = False
+    with_module: str | None = None
+    with_module_captured: bool = False
     held: str | None = None
     input: str | None = None
     intermediate: str | None = None
@@ -133,7 +134,7 @@ class Operator:
     def break_ids(self) -> frozenset[str]:
         """The ids of all graph breaks that the row tells of."""
         given = (self.with_tensor, self.with_tensor_inside, self.with_tensor_held)
-        found = (self.breaks, *given, self.held)
+        found = (self.breaks, *given, self.with_module, self.held)
         named = (*found, self.reads, self.input, self.intermediate, self.symbolic)
         return frozenset(each for each in named if each is not None and each.startswith("GB"))
 
@@ -288,6 +289,14 @@ class Table:
     def hidden_by(self, dotted: str) -> Operator | None:
         """What calling a function does that was handed to this function or decorator."""
         return self._operator("hiding", dotted)
+
+    def array(self, name: str) -> Operator | None:
+        """What an attribute or a method of an array of NumPy does, if it breaks a graph."""
+        return self._operator("arrays", name)
+
+    def message(self, check: str) -> Operator | None:
+        """What a function does that is handed to a check as its message."""
+        return self._operator("messages", check)
 
     def hooked(self, method: str) -> Operator | None:
         """What calling a module does on which a hook was registered by this method."""

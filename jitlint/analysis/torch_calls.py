@@ -9,6 +9,8 @@ from jitlint.analysis.calls import Arguments, apply, handles
 from jitlint.analysis.expressions import condition_code
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
+from jitlint.analysis.observations import Use
+from jitlint.analysis.scope import names_read
 from jitlint.analysis.values import (
     NONE,
     STATIC,
@@ -17,6 +19,8 @@ from jitlint.analysis.values import (
     CutOff,
     External,
     Framework,
+    Function,
+    Instance,
     Partial,
     Static,
     Tensor,
@@ -66,6 +70,29 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 def _check(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if isinstance(node, cst.Call) and node.args:
         frame.checked.add(condition_code(frame, node.args[0].value))
+    return _check_message(frame, name, arguments, node)
+
+
+@handles(
+    *("torch._check_index", "torch._check_not_implemented", "torch._check_tensor_all"),
+    *("torch._check_tensor_all_with", "torch._check_type", "torch._check_value"),
+    "torch._check_with",
+)
+def _check_message(
+    frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
+) -> Value:
+    """Of a message a graph keeps the text, which the compiler makes of constants."""
+    own = arguments.positional[2 if name.endswith("_with") else 1 :]
+    message = arguments.keywords.get("message") or next(iter(own), None)
+    row = frame.machine.torch.message(name)
+    if row is None or not isinstance(message, Function):
+        return NONE
+    breaks = row.breaks
+    if message.closure is not None:
+        held = (message.closure.variables.get(each) for each in names_read(message.info.node))
+        is_held = any(isinstance(each, Tensor | Instance) for each in held)
+        breaks = row.with_tensor_held if is_held else None
+    frame.observe_operation(node, replace(row, breaks=breaks, with_tensor_held=None), Use.MESSAGE)
     return NONE
 
 

@@ -319,7 +319,7 @@ class ExternalInstance(Compound):
     `children` are the modules of a Sequential or ModuleList. `hook` is the method by which
     a hook was registered on it, if one was, and `watchers` are what runs around its calls.
     `is_fused`: a model that Keras has XLA compile. `by_mode`: in training mode it computes
-    something else than in evaluation mode.
+    something else than in evaluation mode. `made_here`: it was made in the region.
     """
 
     name: str
@@ -328,6 +328,7 @@ class ExternalInstance(Compound):
     watchers: tuple[Value, ...] = ()
     is_fused: bool = False
     by_mode: bool = False
+    made_here: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,8 @@ def contradicted(info: FunctionInfo, name: str) -> bool:
     body = info.node.body
     if _visit(body, name, _says_no):
         return True
+    if _is_option(info, name) and _visit(body, name, _defaults):
+        return True
     names = [
         parameter.name.value for parameter in info.parameters if parameter.name.value != "self"
     ]
@@ -51,6 +53,21 @@ def _asks_in_numbers(node: cst.CSTNode, name: str) -> bool:
                 and isinstance(container, cst.List | cst.Tuple | cst.Set)
                 and all(isinstance(e.value, cst.Name | cst.Integer) for e in container.elements)
             )
+    return False
+
+
+def _is_option(info: FunctionInfo, name: str) -> bool:
+    """Whether the parameter may be left out, and is None then."""
+    defaults = [p.default for p in info.node.params.params if p.name.value == name]
+    defaults += [p.default for p in info.node.params.kwonly_params if p.name.value == name]
+    return any(_is(default, "None") for default in defaults)
+
+
+def _defaults(node: cst.CSTNode, name: str) -> bool:
+    """`name or another`, which a tensor with more than one element refuses."""
+    match node:
+        case cst.BooleanOperation(operator=cst.Or(), left=left):
+            return _is(left, name)
     return False
 
 

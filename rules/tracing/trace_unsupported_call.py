@@ -26,7 +26,7 @@ def _rows() -> Iterator[Operator]:
     """What the table knows to break a graph, effects and reads aside."""
     table = tables.load()
     yield from table.rows("contexts", "stores", "attribute_breaks", "hiding", "hooks")
-    yield from table.rows("requires_grad")
+    yield from table.rows("requires_grad", "messages", "arrays")
     yield from filter(None, map(table.construct, CONSTRUCTS))
     for row in table.rows("standard", "functions", "methods", "modules"):
         if not (row.effect or row.varies or row.reads or row.dynamic_shape):
@@ -44,11 +44,13 @@ class TraceUnsupportedCall(Rule):
     `t.retain_grad()` GB0108, `optimizer.step()`, a hook that is registered), at objects that
     it cannot hold (a sparse tensor, a new `nn.Parameter`, a ScriptModule GB4695, an LSTM
     GB0014, a generator that was made outside, GB0055), at a class that is defined there
-    (GB8977), at an attribute that a function is given (GB0467) and at context managers that it
-    does not know (`ExitStack`, `torch.device`). The graph ends there; inside a loop, `try` or
-    `with` the whole function runs uncompiled; with `fullgraph=True` the call raises. A function
-    behind `functools.lru_cache` cannot be given a tensor of a graph of TensorFlow ("Tensor is
-    unhashable").
+    (GB8977), at an attribute that a function is given (GB0467), at a check whose message shows
+    a tensor or a module (`torch._check(ok, lambda: f"{x.shape}")`, GB9158), at an in-place
+    view of an input (`x.t_()`, GB0148), at the dtype of an array of NumPy (GB0157), and at
+    context managers that it does not know (`ExitStack`, `torch.device`). The graph ends there;
+    inside a loop, `try` or `with` the whole function runs uncompiled; with `fullgraph=True`
+    the call raises. A function behind `functools.lru_cache` cannot be given a tensor of a
+    graph of TensorFlow ("Tensor is unhashable").
 
     ## Example
         @torch.compile
@@ -124,6 +126,7 @@ SUBJECTS = {
     Use.STORE: "the compiler cannot set `{code}`",
     Use.ATTRIBUTE: "the compiler cannot read `{code}`",
     Use.DEFINITION: "the compiler cannot follow the definition `{code}`",
+    Use.MESSAGE: "the compiler cannot keep the message of `{code}`",
     Use.HIDDEN: "`{code}` calls what is hidden from the compiler",
 }
 CALL = "the compiler cannot follow the call `{code}`"
@@ -139,6 +142,8 @@ REASONS = {
     "is called",
     Use.ATTRIBUTE: "a graph holds no such object: read it where the compiled function is called",
     Use.DEFINITION: "a graph defines no class: define it outside of the compiled function",
+    Use.MESSAGE: "a graph keeps the text, made of constants by a function of the compiled code: "
+    "read what it tells of a tensor or a module into variables before",
     Use.HIDDEN: "it was cut off on purpose; make it an operator with `torch.library.custom_op`, "
     "or call it outside",
 }

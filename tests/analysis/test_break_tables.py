@@ -13,8 +13,9 @@ from packaging.version import Version
 from jitlint.analysis import tables
 
 IDENTIFIER = re.compile(r"GB\d{4}|unknown")
-OF_CALLS = {"breaks", "with_tensor", "with_tensor_inside", "with_tensor_held"}
-BREAKS = frozenset({*OF_CALLS, "symbolic", "held", "input", "intermediate"})
+OF_TENSORS = {"with_tensor", "with_tensor_inside", "with_tensor_held"}
+OF_CALLS = {"breaks", "held", *OF_TENSORS, "with_module"}
+BREAKS = frozenset({*OF_CALLS, "symbolic", "input", "intermediate"})
 FIELDS = {
     "standard": {*OF_CALLS, "symbolic", "varies", "instance", "effect"},
     "contexts": {"breaks", "held"},
@@ -25,8 +26,8 @@ FIELDS = {
 FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
-        "with_tensor_held_captured",
-        *("some", "exported", "refused", "given", "computes", "source"),
+        *("with_tensor_held_captured", "with_module_captured"),
+        *("some", "unless", "exported", "refused", "given", "computes", "source"),
     }
 )
 EXTRACTED = pytest.mark.parametrize("release", ["2.13"])
@@ -90,7 +91,8 @@ def test_each_class_of_an_object_has_methods_that_break_or_none_does(release: st
         ("re.compile", {"instance": "re.Pattern"}),
         ("builtins.int", {"with_tensor": "GB0124", "with_tensor_captured": True}),
         ("builtins.sorted", {"with_tensor_inside": "GB0207"}),
-        ("copy.deepcopy", {"with_tensor": "GB4198"}),
+        ("copy.deepcopy", {"with_tensor": "GB4198", "with_module": "GB4198"}),
+        ("operator.itemgetter.__call__", {"held": "GB0156"}),
         ("datetime.datetime.now", {"breaks": "GB0156", "varies": True}),
     ],
 )

@@ -169,3 +169,13 @@ def test_twice_as_many_findings_are_twice_the_work(part: str, tmp_path, monkeypa
         return visited
 
     assert work(80) < 3 * work(40)
+
+
+def test_calls_outside_of_regions_leave_room_for_those_inside(tmp_path) -> None:
+    calls = "\n\n".join(f"def uses_{n}():\n    return scaled({n}, None)" for n in range(100))
+    scaled = "def scaled(n, x):\n    if x.sum() > n:\n        x = x + 1\n    return x"
+    compiled = "@torch.compile\ndef compiled(x):\n    return scaled(2.5, x * 2)"
+    code = "\n\n".join(["import torch", scaled, calls, compiled])
+    (tmp_path / "model.py").write_text(code + "\n")
+    result = engine.check([tmp_path], Settings(root=tmp_path, cache=False), load_rules())
+    assert [each.span.line for each in result.diagnostics] == [4]

@@ -17,6 +17,7 @@ TRUTH_OF_F = {
         {"file": "f.py", "line": 5, "reason": "other", "category": "item"},
     ],
     "clean": {"f.py": [2, 7]},
+    "unreported": {"f.py:5": "too deep"},
 }
 
 
@@ -34,7 +35,7 @@ def test_a_finding_anywhere_in_the_statement_is_a_hit(heads):
     compared = compare([found(2, fix={"safety": "safe"})], TRUTH_OF_F, heads)
     assert compared.sites == {"branch": (1, 1), "item": (0, 1)}
     assert (compared.hits, compared.fixable) == (1, 1)
-    assert compared.missed == ("f.py:5",)
+    assert compared.missed == {"f.py:5": "too deep"}
 
 
 def test_a_finding_at_a_clean_statement_is_a_false_alarm(heads):
@@ -62,4 +63,6 @@ def test_a_truth_file_says_what_to_unpack_and_what_is_compiled(path):
         file.partition("/")[0] for file in truth.get("clean", {})
     }
     assert files <= truth["versions"].keys()
+    sites = {f"{site['file']}:{site['line']}" for site in truth["sites"]}
+    assert truth["unreported"].keys() <= sites
     assert {point.partition(":")[0] for point in truth["entry-points"]} == truth["versions"].keys()
