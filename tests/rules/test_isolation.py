@@ -443,3 +443,26 @@ def f(x):
 """
     )
     assert "def check(x: Tensor) -> None:\n    _check_check(x)" in new
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("validate", "def validate(x: Tensor) -> None:\n"),
+        ("_validate", '@torch.library.custom_op("module::validate", mutates_args=())\n'),
+    ],
+)
+def test_a_public_function_keeps_its_page(name, line, rewrite):
+    source = f"""
+def {name}(x: Tensor) -> None:
+    \"\"\"Raises ValueError where a value is large.\"\"\"
+    if x.max() > 3:
+        raise ValueError("large")
+
+
+@torch.compile
+def f(x):
+    {name}(x)
+    return x * 2
+"""
+    assert line in rewrite(HEAD + source)

@@ -3,6 +3,7 @@
 import textwrap
 
 import pytest
+from jitlint_rules.tracing.branch_fixes.profile import are_floating
 
 from jitlint import engine
 from jitlint.config import Settings
@@ -166,3 +167,8 @@ def test_whole_numbers_require_no_gradient(tmp_path):
 def test_the_template_is_python():
     values = {"first": "1", "second": "2", "test": "x", "parameters": "x", "before": "pass"}
     compile(textwrap.dedent(TEMPLATE.format(**values)), "case.py", "exec")
+
+
+def test_a_variable_that_is_bound_several_times_is_named_once():
+    assert are_floating(frozenset({"h@1", "h@2"})) == "`h` is floating"
+    assert are_floating(frozenset({"h@1", "h@2", "w@1"})) == "`h` and `w` are floating"

@@ -977,7 +977,7 @@ def _same_dtype(a: Profile, b: Profile, floating: frozenset[str]) -> Iterable[st
     if all(leaf.startswith("dtype:") for leaf in leaves):
         raise Withheld("the arms have different dtypes")
     if resolved(a.dtype, leaves) == resolved(b.dtype, leaves):
-        yield f"`{_name_of(leaves)}` {'is' if len(leaves) == 1 else 'are'} floating"
+        yield are_floating(leaves)
         return
     is_known = any(_is_known(each.dtype) for each in (a, b))
     if is_known and not (a.is_floating and b.is_floating):
@@ -997,7 +997,13 @@ def _same_layout(a: Profile, b: Profile) -> Iterable[str]:
 
 
 def _name_of(leaves: frozenset[str]) -> str:
-    return "` and `".join(sorted(plain(leaf) for leaf in leaves))
+    return "` and `".join(sorted({plain(leaf) for leaf in leaves}))
+
+
+def are_floating(leaves: frozenset[str]) -> str:
+    """The condition; a variable that is bound several times has a leaf for each."""
+    is_one = len({plain(leaf) for leaf in leaves}) == 1
+    return f"`{_name_of(leaves)}` {'is' if is_one else 'are'} floating"
 
 
 def plain(leaf: str) -> str:

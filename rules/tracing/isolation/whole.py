@@ -18,6 +18,8 @@ def function_as_operator(seen: Observation, ctx: Context) -> Fix:
     """The function around a break with a decorator, and what is registered for it."""
     function = function_around(seen)
     params = _signature(function, seen, ctx)
+    if not function.name.value.startswith("_") and function.get_docstring() is not None:
+        raise Withheld(f"`{function.name.value}` has a page, which an operator would not have")
     _check_returns(function.body)
     _check_uses(function, ctx)
     machine = seen.moments[0].frame.machine

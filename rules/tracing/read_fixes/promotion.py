@@ -21,7 +21,7 @@ from ..branch_fixes.dtypes import (
     is_floating,
     resolved,
 )
-from ..branch_fixes.profile import Profile, plain
+from ..branch_fixes.profile import Profile, are_floating, plain
 from ..branch_fixes.withheld import Withheld
 
 
@@ -132,5 +132,4 @@ def _same_dtype(a: Kept, b: Kept, proven: Proven) -> tuple[str, ...] | None:
         return None
     if resolved(a.dtype, leaves) != resolved(b.dtype, leaves):
         return None
-    names = sorted(map(plain, leaves))
-    return (f"`{'` and `'.join(names)}` {'is' if len(names) == 1 else 'are'} floating",)
+    return (are_floating(leaves),)
