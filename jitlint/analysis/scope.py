@@ -265,22 +265,19 @@ def binder_of(
 
 def free_names(function: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
     """The names that the body of a function reads of the code around it."""
-    found: set[str] = set()
+    return frozenset(_free(function.body, local_names(function)))
 
-    def visit(node: cst.CSTNode, own: frozenset[str]) -> None:
-        if isinstance(node, cst.FunctionDef | cst.Lambda):
-            own |= local_names(node)
-        elif isinstance(node, cst.BaseComp):
-            own |= names_written(node.for_in)
-        elif isinstance(node, cst.Name) and node.value not in own:
-            found.add(node.value)
-        elif isinstance(node, cst.Attribute | cst.Arg):
-            return visit(node.value, own)
-        for child in node.children:
-            visit(child, own)
 
-    visit(function.body, local_names(function))
-    return frozenset(found)
+def _free(node: cst.CSTNode, own: frozenset[str]) -> Iterator[str]:
+    if isinstance(node, cst.FunctionDef | cst.Lambda):
+        own |= local_names(node)
+    elif isinstance(node, cst.BaseComp):
+        own |= names_written(node.for_in)
+    elif isinstance(node, cst.Name) and node.value not in own:
+        yield node.value
+    read = [node.value] if isinstance(node, cst.Attribute | cst.Arg) else node.children
+    for child in read:
+        yield from _free(child, own)
 
 
 def is_surely_bound(name: str, at: cst.CSTNode, module: cst.Module) -> bool:
