@@ -179,3 +179,14 @@ def test_calls_outside_of_regions_leave_room_for_those_inside(tmp_path) -> None:
     (tmp_path / "model.py").write_text(code + "\n")
     result = engine.check([tmp_path], Settings(root=tmp_path, cache=False), load_rules())
     assert [each.span.line for each in result.diagnostics] == [4]
+
+
+def test_a_long_chain_of_tests_is_not_rewritten(tmp_path) -> None:
+    tests = [f"elif x.sum() > {n}:\n    y = x + {n}" for n in range(20)]
+    chain = "\n".join(tests).removeprefix("el") + "\nelse:\n    y = x * 2"
+    body = textwrap.indent(f"{chain}\nreturn y", "    ")
+    (tmp_path / "model.py").write_text(f"import torch\n\n@torch.compile\ndef f(x):\n{body}\n")
+    result = engine.check([tmp_path], Settings(root=tmp_path, cache=False), load_rules())
+    reasons = {each.no_fix_reason for each in result.diagnostics[:4]}
+    assert reasons == {"more than 16 tests follow each other: look the arm up"}
+    assert result.diagnostics[-1].fix_title is not None

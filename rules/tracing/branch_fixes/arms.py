@@ -21,6 +21,8 @@ from .withheld import Withheld
 RETURNED = "return"
 """The output of an arm that returns: no name of a variable."""
 EXPRESSION = "value"
+MAX_CASES = 16
+"""Longer chains are selections that nobody wants to read, and take long to judge."""
 
 
 class Form(enum.Enum):
@@ -107,6 +109,8 @@ def read_if(node: cst.If, module: cst.Module) -> Branch:
     cases: list[Case] = []
     rest: cst.If | cst.Else | None = node
     while isinstance(rest, cst.If):
+        if len(cases) == MAX_CASES:
+            raise Withheld(f"more than {MAX_CASES} tests follow each other: look the arm up")
         header = _comments_of(rest.leading_lines) if rest is not node else ()
         cases.append(Case(rest.test, _read_block(rest.body, header)))
         rest = rest.orelse
