@@ -72,18 +72,19 @@ class TraceBranch(Rule):
     has no gradient, and its errors are those of the compiler. Nor is an early return whose
     rest may fail: it is computed always. In `tensor and flag` the flag is asked first, which
     is the same, and asks no tensor where the flag decides. A rate that is asked before a draw
-    from [0, 1) is never safe: compilers drop a draw of which nothing is used, and what is
-    drawn later is something else. An operator with an effect is never safe: it takes the types
-    of its arguments from annotations and from the calls that were found, cannot be mapped over
-    (`torch.vmap`) or scripted, and stands below autograd and autocast; code that asks for
-    those, for its caller, or for a type, that multiplies matrices, or is written for
-    TorchScript too, is left alone. Withheld when an arm returns its input itself, mutates,
-    draws random numbers, calls a layer of the project or a function that does more than
-    compute, or when the arms disagree in dtype, shape or the inputs that they use (a gradient
-    of None would become zeros). In graphs of TensorFlow builtins, checks and conditional
-    expressions become operators (`tf.maximum`, `tf.debugging.Assert`, `tf.where`), never safe:
-    in a graph the old code raises, and where Python runs it, NaN, equal values and kinds of
-    exceptions may differ.
+    of torch from [0, 1) is never safe: compilers drop a draw of which nothing is used, and
+    what is drawn later is something else. Before one of `random.uniform(0, 1)`, which is drawn
+    in front of the graph, a rate that is a number is. An operator with an effect is never
+    safe: it takes the types of its arguments from annotations and from the calls that were
+    found, cannot be mapped over (`torch.vmap`) or scripted, and stands below autograd and
+    autocast; code that asks for those, for its caller, or for a type, that multiplies
+    matrices, or is written for TorchScript too, is left alone. Withheld when an arm returns
+    its input itself, mutates, draws random numbers, calls a layer of the project or a function
+    that does more than compute, or when the arms disagree in dtype, shape or the inputs that
+    they use (a gradient of None would become zeros). In graphs of TensorFlow builtins, checks
+    and conditional expressions become operators (`tf.maximum`, `tf.debugging.Assert`,
+    `tf.where`), never safe: in a graph the old code raises, and where Python runs it, NaN,
+    equal values and kinds of exceptions may differ.
 
     ## Measured
     torch 2.13.0: each construct of the fixture breaks with the id that is reported; a plain
