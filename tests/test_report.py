@@ -1,6 +1,8 @@
 import io
 import json
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -103,6 +105,21 @@ def test_concise_is_one_line_for_each_finding():
         "[GB0170] (safe fix)\n"
         "model.py:3:2: note other something else\n"
     )
+
+
+def keys(value):
+    """The names in an object and in those below it, where it stands for all of its list."""
+    if isinstance(value, list):
+        return keys(value[0]) if value else None
+    return {k: keys(v) for k, v in value.items()} if isinstance(value, dict) else None
+
+
+def test_json_has_the_keys_that_the_readme_shows():
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    shown = re.search(r"```json\n(.*?)```", readme, re.DOTALL)
+    assert shown is not None
+    found = json.loads(render("json", result(BRANCH)))
+    assert keys(json.loads(shown.group(1))) == keys(found)
 
 
 def test_json_is_what_the_design_promises():
