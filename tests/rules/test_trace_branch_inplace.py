@@ -145,6 +145,14 @@ WITHHELD = {
         """,
         "write one operation in a statement",
     ),
+    "a mask": (
+        """
+        mask = self.mean > 1
+        if x.sum() > 0:
+            self.mean[mask] = 1.0
+        """,
+        "`self.mean[mask]` has a size that depends on data",
+    ),
     "an index that is data": (
         """
         largest = x.argmax()

@@ -101,7 +101,21 @@ def _writes(branch: cst.If, test: TruthTest) -> list[Write]:
                 f"`{code_of(write.target)}` is computed and then written into: give it a name, or "
                 "write one operation in a statement"
             )
+        if _is_masked(write.target, test):
+            raise Withheld(
+                f"`{code_of(write.target)}` has a size that depends on data: write "
+                "`torch.where(mask, new, old)`, without the branch"
+            )
     return writes
+
+
+def _is_masked(node: cst.BaseExpression, test: TruthTest) -> bool:
+    """Whether a mask chooses the items."""
+    if not isinstance(node, cst.Subscript):
+        return False
+    indices = (each.slice.value for each in node.slice if isinstance(each.slice, cst.Index))
+    values = map(test.value_of, indices)
+    return any(isinstance(each, Tensor) and bool(each.is_bool) for each in values)
 
 
 def _is_path(node: cst.BaseExpression) -> bool:
