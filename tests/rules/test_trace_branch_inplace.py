@@ -149,7 +149,7 @@ WITHHELD = {
         """
         mask = self.mean > 1
         if x.sum() > 0:
-            self.mean[mask] = 1.0
+            self.mean[mask] = self.mean[mask] * 2
         """,
         "`self.mean[mask]` has a size that depends on data",
     ),
