@@ -8,11 +8,13 @@ which have them set.
 from typing import Any
 
 import torch
+import transformers
 
 from zoo import Model
 from zoo.transformers_models import (
     IMAGE,
     LAYERS,
+    SEAMLESS,
     TEXT,
     Inputs,
     of,
@@ -37,8 +39,6 @@ OTHERS = (
     "longformer_global",
     "flaubert",
     "fastspeech2_conformer",
-    "seamless_m4t",
-    "seamless_m4t_v2",
 )
 PARTS = ("encoder", "decoder")
 TRANSLATOR = {
@@ -125,7 +125,29 @@ def detecting(name: str, **options: Any) -> Model:
     )
 
 
+def composing(name: str) -> Model:
+    """The decoder of a model that makes music, on codes of two codebooks."""
+
+    def build() -> Any:
+        config = getattr(transformers, f"{name}DecoderConfig")(
+            vocab_size=50,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            ffn_dim=20,
+            num_codebooks=2,
+            max_position_embeddings=64,
+        )
+        return getattr(transformers, f"{name}Model")(config)
+
+    return Model(build, lambda: {"input_ids": torch.randint(3, 50, (4, 6))}, train=True)
+
+
 MODELS: dict[str, Model] = {
+    "musicgen": composing("Musicgen"),
+    "musicgen_melody": composing("MusicgenMelody"),
+    "seamless_m4t": of("SeamlessM4T", translated, SEAMLESS, train=True),
+    "seamless_m4t_v2": of("SeamlessM4Tv2", translated, SEAMLESS, train=True),
     "table_transformer": detecting("TableTransformer", stages={"out_features": ["stage4"]}),
     "deformable_detr": detecting(
         "DeformableDetr", d_model=32, stages={"out_features": ["stage2", "stage3", "stage4"]}
