@@ -1,13 +1,14 @@
 """Names in a function: where they are read, written, and last defined before a point."""
 
 import enum
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import libcst as cst
 
-from jitlint.analysis.tree import parents_of
+from jitlint.analysis.tree import ancestors_of, parents_of
 from jitlint.finding import Withheld
 from jitlint.project.index import BindingKind, Branch
 from jitlint.project.modules import Module
@@ -391,9 +392,10 @@ def may_be_scripted(module: Module) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a module writes a function of torch, and what it must import for it."""
+    """How a module writes a function of torch, at a node, and what it must import for it."""
 
     module: Module
+    at: cst.CSTNode | None = None
 
     def of(self, name: str) -> cst.BaseExpression:
         """`torch.where`, `th.where` or `where`, whatever the file can say already."""
@@ -404,7 +406,7 @@ class Spelling:
 
     def imports(self) -> tuple[str, ...]:
         """Raises Withheld where the file is loaded without torch, or has another `torch`."""
-        if self._torch():
+        if self._torch() or self._is_imported_before():
             return ()
         bound = self.module.facts.bindings.get("torch")
         if is_optional("torch", self.module) or (bound and bound.branch is Branch.REPLACED):
@@ -414,3 +416,20 @@ class Spelling:
     def _torch(self) -> str | None:
         found = list(imported_as("torch", self.module))
         return "torch" if "torch" in found else next(iter(found), None)
+
+    def _is_imported_before(self) -> bool:
+        """Whether the function imports torch in front of the node, whatever way leads there."""
+        function = None if self.at is None else function_of(self.at, self.module.tree)
+        if self.at is None or not isinstance(function, cst.FunctionDef):
+            return False
+        around = [self.at, *ancestors_of(self.at, self.module.tree)]
+        before = itertools.takewhile(lambda each: each not in around, function.body.body)
+        imports = (each for each in before if isinstance(each, cst.SimpleStatementLine))
+        return is_bound_once("torch", function) and any(map(_imports_torch, imports))
+
+
+def _imports_torch(line: cst.SimpleStatementLine) -> bool:
+    match line.body:
+        case [cst.Import(names=[cst.ImportAlias(name=cst.Name("torch"), asname=None)])]:
+            return True
+    return False

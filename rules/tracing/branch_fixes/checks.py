@@ -36,7 +36,7 @@ def asserted(test: TruthTest, ctx: Context) -> Fix:
     _check_surroundings(check, place)
     message = _message(raised, test)
     good = _good(describer, tested, place)
-    spelling = Spelling(test.module)
+    spelling = Spelling(test.module, test.node)
     call = parse_template_expression(
         "{function}({good}, {message})",
         ctx.module.config_for_parsing,

@@ -69,10 +69,10 @@ def written(test: TruthTest, ctx: Context) -> Fix:
     rests = [*notes, *condition.conditions]
     return Fix(
         Safety.UNSAFE,
-        f"Write the result of `{ctx.module.code_for_node(Spelling(test.module).of('where'))}`, "
+        f"Write the result of `{ctx.module.code_for_node(Spelling(test.module, test.node).of('where'))}`, "
         f"right if {' and '.join(rests)}",
         {branch: writer.replacement(branch, guard)},
-        Spelling(test.module).imports(),
+        Spelling(test.module, test.node).imports(),
         condition.tests,
     )
 
@@ -254,7 +254,7 @@ class _Writer:
     def _written(self, write: Write, test: cst.BaseExpression) -> cst.BaseSmallStatement:
         """`x.copy_(torch.where(test, value, x))`"""
         arguments = (bare(test), bare(write.value), write.target)
-        where = Spelling(self.test.module).of("where")
+        where = Spelling(self.test.module, self.test.node).of("where")
         chosen = cst.Call(where, [cst.Arg(each) for each in arguments])
         if isinstance(write.target, cst.Subscript):
             return cst.Assign([cst.AssignTarget(write.target)], chosen, _semicolon(write))

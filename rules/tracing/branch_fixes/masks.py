@@ -44,7 +44,7 @@ class Masking:
         self._loop = loop
         self._skips = skips
         self._negated = negated
-        self._spelling = Spelling(test.module)
+        self._spelling = Spelling(test.module, test.node)
         self._name = fresh_name("skip" if skips else "done", loop.function)
         self._conditions: dict[str, None] = {}
 

@@ -254,7 +254,9 @@ class _Builder:
         if isinstance(node.func, cst.Attribute):
             function: cst.BaseExpression = node.func.with_changes(attr=cst.Name("isclose"))
         else:
-            function = scope.Spelling(self.describer.test.module).of("isclose")
+            function = scope.Spelling(self.describer.test.module, self.describer.test.node).of(
+                "isclose"
+            )
         call = node.with_changes(func=function)
         return parse_template_expression("{call}.all()", call=call)
 

@@ -223,7 +223,7 @@ class Selection:
 
     @cached_property
     def spelling(self) -> scope.Spelling:
-        return scope.Spelling(self.test.module)
+        return scope.Spelling(self.test.module, self.test.node)
 
     @cached_property
     def function(self) -> cst.CSTNode:

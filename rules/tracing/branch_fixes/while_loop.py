@@ -36,12 +36,12 @@ def while_loop(test: TruthTest, ctx: Context, loop: cst.While) -> Fix:
     conditions = {TRAINING: None, **dict.fromkeys(condition.conditions)}
     for step in steps:
         conditions.update(dict.fromkeys(_kept(variables, step, carried)))
-    writer = _Writer(Spelling(test.module), ctx, place, carried, condition)
+    writer = _Writer(Spelling(test.module, test.node), ctx, place, carried, condition)
     return Fix(
         Safety.UNSAFE,
         f"Loop with `torch.while_loop`, right if {' and '.join(conditions)}",
         {loop: cst.FlattenSentinel(writer.statements(loop, steps))},
-        Spelling(test.module).imports(),
+        Spelling(test.module, test.node).imports(),
         condition.tests,
     )
 

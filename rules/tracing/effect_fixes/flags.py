@@ -35,7 +35,7 @@ def requires_grad(operation: Operation, ctx: Context) -> Fix:
     _check_fresh(operation, name, statement, ctx)
     for node in _seen(name, statement, ctx):
         raise Withheld(f"`{code_of(node)}` goes on, and could be asked for its gradient")
-    spelling = scope.Spelling(operation.module)
+    spelling = scope.Spelling(operation.module, operation.node)
     return conditional_fix(
         "Set it in Python alone",
         [f"what is computed from `{name}` requires grad without it"],

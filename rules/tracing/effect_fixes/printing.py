@@ -59,7 +59,7 @@ def printed(operation: Operation, ctx: Context) -> Fix:
     text = "".join(piece.text for piece in pieces)
     if not text:
         raise Withheld("the operator that prints from a graph prints no empty line")
-    spelling = scope.Spelling(operation.module)
+    spelling = scope.Spelling(operation.module, operation.node)
     nodes = [piece.node for piece in pieces if piece.node is not None]
     new = call.with_changes(
         func=cst.Attribute(spelling.of("_higher_order_ops"), cst.Name("print")),

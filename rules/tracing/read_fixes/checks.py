@@ -71,7 +71,7 @@ def checked(operation: Operation, ctx: Context) -> Fix:
         raise Withheld("the message of the check is computed, and a graph cannot do that")
     if not isinstance(parents_of(ctx.module)[node], cst.Expr):
         raise NotMine
-    spelling = scope.Spelling(operation.module)
+    spelling = scope.Spelling(operation.module, operation.node)
     new = parse_template_expression(
         "{check}({x}.all(), {message})",
         ctx.module.config_for_parsing,

@@ -33,7 +33,7 @@ def rebuilt(operation: Operation, ctx: Context) -> Fix:
         raise Withheld("the new tensor has options that a stack of others has not")
     given = call.args[0].value
     reads = [_read(each, operation) for each in _items(given)]
-    spelling = scope.Spelling(operation.module)
+    spelling = scope.Spelling(operation.module, operation.node)
     tensors = [_tensor(each, describer) for each in reads]
     conditions: dict[str, None] = {}
     if "device" not in options:

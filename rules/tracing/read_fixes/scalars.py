@@ -64,7 +64,7 @@ class _Removal:
         self.flow.finish()
         names = "`, `".join(dict.fromkeys(self._code(each.tensor) for each in self.flow.reads))
         what = "tensors" if len(self.flow.reads) > 1 else "a tensor"
-        spelling = scope.Spelling(self.operation.module)
+        spelling = scope.Spelling(self.operation.module, self.operation.node)
         return conditional_fix(
             f"Keep `{names}` {what}",
             self.flow.conditions,
@@ -180,7 +180,9 @@ class _Removal:
         if is_int and not tensor.is_int64:
             yield "long", ()
         if cast:
-            default = scope.Spelling(self.operation.module).of("get_default_dtype")
+            default = scope.Spelling(self.operation.module, self.operation.node).of(
+                "get_default_dtype"
+            )
             yield "to", (cst.Call(default),)
         elif self._is_wide(read):
             yield "double", ()

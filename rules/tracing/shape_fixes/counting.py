@@ -38,7 +38,7 @@ def counted(operation: Operation, ctx: Context) -> Fix:
     if not isinstance(value_at(describer, length), Static):
         raise Withheld(f"`{_code(describer, length)}` is not known to be a Python number")
     is_long = kept(describer, tensor).is_int64
-    spelling = Spelling(operation.module)
+    spelling = Spelling(operation.module, operation.node)
     new = parse_template_expression(
         "{zeros}({n}, dtype={long}, device={x}.device).scatter_add_(0, {index}, {ones}({like}))",
         ctx.module.config_for_parsing,

@@ -248,7 +248,7 @@ class _Masking:
 
     @cached_property
     def spelling(self) -> scope.Spelling:
-        return scope.Spelling(self.operation.module)
+        return scope.Spelling(self.operation.module, self.operation.node)
 
     @property
     def _where(self) -> cst.BaseExpression:

@@ -40,7 +40,7 @@ def by_rows(operation: Operation, ctx: Context) -> Fix:
     name = _reduction_of(view, describer)
     if mask is None:
         raise NotMine
-    spelling = scope.Spelling(operation.module)
+    spelling = scope.Spelling(operation.module, operation.node)
     new = parse_template_expression(
         "{where}({mask}, {x}, {fill})",
         where=spelling.of("where"),
