@@ -406,7 +406,8 @@ class Spelling:
 
     def imports(self) -> tuple[str, ...]:
         """Raises Withheld where the file is loaded without torch, or has another `torch`."""
-        if self._torch() or self._is_imported_before():
+        is_local = self.at is not None and imports_torch_before(self.at, self.module.tree)
+        if self._torch() or is_local:
             return ()
         bound = self.module.facts.bindings.get("torch")
         if is_optional("torch", self.module) or (bound and bound.branch is Branch.REPLACED):
@@ -417,15 +418,16 @@ class Spelling:
         found = list(imported_as("torch", self.module))
         return "torch" if "torch" in found else next(iter(found), None)
 
-    def _is_imported_before(self) -> bool:
-        """Whether the function imports torch in front of the node, whatever way leads there."""
-        function = None if self.at is None else function_of(self.at, self.module.tree)
-        if self.at is None or not isinstance(function, cst.FunctionDef):
-            return False
-        around = [self.at, *ancestors_of(self.at, self.module.tree)]
-        before = itertools.takewhile(lambda each: each not in around, function.body.body)
-        imports = (each for each in before if isinstance(each, cst.SimpleStatementLine))
-        return is_bound_once("torch", function) and any(map(_imports_torch, imports))
+
+def imports_torch_before(at: cst.CSTNode, module: cst.Module) -> bool:
+    """Whether the function around `at` imports torch in front of it, whatever way leads there."""
+    function = function_of(at, module)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    around = [at, *ancestors_of(at, module)]
+    before = itertools.takewhile(lambda each: each not in around, function.body.body)
+    lines = (each for each in before if isinstance(each, cst.SimpleStatementLine))
+    return is_bound_once("torch", function) and any(map(_imports_torch, lines))
 
 
 def _imports_torch(line: cst.SimpleStatementLine) -> bool:

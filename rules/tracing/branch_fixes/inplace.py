@@ -66,13 +66,14 @@ def written(test: TruthTest, ctx: Context) -> Fix:
     condition = predicate(describer, tested, place.function, frozenset())
     notes = dict.fromkeys(note for write in writes for note in _notes(write, describer))
     writer = _Writer(test, condition, writes, fresh_name("condition", place.function))
+    spelling = Spelling(test.module, test.node)
     rests = [*notes, *condition.conditions]
     return Fix(
         Safety.UNSAFE,
-        f"Write the result of `{ctx.module.code_for_node(Spelling(test.module, test.node).of('where'))}`, "
+        f"Write the result of `{ctx.module.code_for_node(spelling.of('where'))}`, "
         f"right if {' and '.join(rests)}",
         {branch: writer.replacement(branch, guard)},
-        Spelling(test.module, test.node).imports(),
+        spelling.imports(),
         condition.tests,
     )
 

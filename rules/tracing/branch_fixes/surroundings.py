@@ -23,6 +23,8 @@ def check_names(fix: Fix, module: cst.Module) -> None:
         local = {
             name for each in scope.scopes_around(node, module) for name in scope.local_names(each)
         }
+        if scope.imports_torch_before(node, module):
+            local -= {"torch"}
         hidden = sorted(added & local & _outside(module))
         if hidden:
             raise Withheld(f"the fix needs `{hidden[0]}`, which is a variable of the function")
