@@ -422,7 +422,7 @@ class Spelling:
 def imports_torch_before(at: cst.CSTNode, module: cst.Module) -> bool:
     """Whether the function around `at` imports torch in front of it, whatever way leads there."""
     function = function_of(at, module)
-    if not isinstance(function, cst.FunctionDef):
+    if not isinstance(function, cst.FunctionDef) or "torch" not in names_written(function):
         return False
     around = [at, *ancestors_of(at, module)]
     before = itertools.takewhile(lambda each: each not in around, function.body.body)
