@@ -18,6 +18,7 @@ from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import makers
 from jitlint.analysis.observations import Construct, GraphCall, ProgramCalls, Use
 from jitlint.analysis.operators import broadcast_rank, is_of_data, leaves_of, provenance, traits_of
+from jitlint.analysis.scope import free_names
 from jitlint.analysis.tables import Operator, Returns
 from jitlint.analysis.values import (
     ASSUMED_TENSOR,
@@ -500,6 +501,7 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
     if read is not None and isinstance(result, Unknown):
         result = Static(source=Source.DATA, read=Read(name, read))
     _observe_opaque(frame, arguments, node)
+    _observe_message(frame, name, arguments, node)
     operator = function_of(frame, name, arguments)
     frame.observe_operation(node, operator, Use.CALL, arguments.all(), {})
     if name in CONVERSIONS and isinstance(arguments.first, Static):
@@ -553,6 +555,37 @@ def _observe_opaque(frame: Frame, arguments: Arguments, node: cst.BaseExpression
 
 
 GENERATOR = ExternalInstance("torch.Generator")
+
+
+def _observe_message(
+    frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
+) -> None:
+    """Tell the log of a message of which a graph cannot keep the text."""
+    row = frame.machine.torch.message(name)
+    message = None if row is None else arguments.get(row.position, "message")
+    if row is None or message is None:
+        return
+    breaks = None
+    if isinstance(message, Function) and message.closure is not None:
+        breaks = row.with_tensor_held if _keeps_tensor(frame, message) else None
+    elif isinstance(message, NO_MESSAGES):
+        breaks = row.breaks
+    frame.observe_operation(node, replace(row, breaks=breaks, with_tensor_held=None), Use.MESSAGE)
+
+
+NO_MESSAGES = (Function, BoundMethod, Partial, Static)
+"""The compiler takes functions of its own code alone, and no text and no None either."""
+
+
+def _keeps_tensor(frame: Frame, function: Function) -> bool:
+    """Whether a function keeps a tensor, or an object, of the code around it."""
+    assert function.closure is not None
+    node = function.info.node
+    defaults = (each.default for each in (*node.params.params, *node.params.kwonly_params))
+    held = [evaluate(frame, each) for each in defaults if each is not None]
+    names = free_names(node, function.info.module.tree)
+    held += [function.closure.variables.get(name, UNKNOWN) for name in names]
+    return any(isinstance(each, Tensor | Instance) for each in held)
 
 
 def _argument_node(node: cst.BaseExpression, arguments: Arguments, slot: str) -> cst.BaseExpression:

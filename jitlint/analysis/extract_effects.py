@@ -15,6 +15,7 @@ Sections of a table, each entry measured:
 
 import contextlib
 import importlib
+import inspect
 import os
 import random
 import sys
@@ -420,7 +421,7 @@ def requires_grad() -> dict[str, dict[str, Any]]:
 
 def messages() -> dict[str, dict[str, Any]]:
     """The section `messages`: what the message of a check may not be, by the check. `breaks`:
-    a function of elsewhere, `with_tensor_held`: one that holds a tensor."""
+    a function of elsewhere, `with_tensor_held`: one that holds a tensor. `position` is its own."""
     import torch
 
     names = [name for name in dir(torch) if name.startswith("_check")]
@@ -429,8 +430,6 @@ def messages() -> dict[str, dict[str, Any]]:
 
 
 def _message_breaks(check: Callable[..., Any]) -> dict[str, Any]:
-    import inspect
-
     import torch
 
     parameters = list(inspect.signature(check).parameters)
@@ -452,7 +451,8 @@ def _message_breaks(check: Callable[..., Any]) -> dict[str, Any]:
         way: compile_region(region, torch.ones(2), fullgraph=True) for way, region in ways.items()
     }
     entry = {way: each.identifier for way, each in outcomes.items() if each.identifier}
-    return {**entry, "source": "measured"} if entry else {}
+    position = parameters.index("message")
+    return {**entry, "position": position, "source": "measured"} if entry else {}
 
 
 def _text() -> str:

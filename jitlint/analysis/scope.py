@@ -1,14 +1,13 @@
 """Names in a function: where they are read, written, and last defined before a point."""
 
 import enum
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import libcst as cst
 
-from jitlint.analysis.tree import ancestors_of, parents_of
+from jitlint.analysis.tree import found_in, parents_of
 from jitlint.finding import Withheld
 from jitlint.project.index import BindingKind, Branch
 from jitlint.project.modules import Module
@@ -264,21 +263,14 @@ def binder_of(
     return None
 
 
-def free_names(function: cst.FunctionDef | cst.Lambda) -> frozenset[str]:
+def free_names(function: cst.FunctionDef | cst.Lambda, module: cst.Module) -> frozenset[str]:
     """The names that the body of a function reads of the code around it."""
-    return frozenset(_free(function.body, local_names(function)))
-
-
-def _free(node: cst.CSTNode, own: frozenset[str]) -> Iterator[str]:
-    if isinstance(node, cst.FunctionDef | cst.Lambda):
-        own |= local_names(node)
-    elif isinstance(node, cst.BaseComp):
-        own |= names_written(node.for_in)
-    elif isinstance(node, cst.Name) and node.value not in own:
-        yield node.value
-    read = [node.value] if isinstance(node, cst.Attribute | cst.Arg) else node.children
-    for child in read:
-        yield from _free(child, own)
+    own = local_names(function)
+    return frozenset(
+        each.value
+        for each in reads(function.body)
+        if each.value not in own and binder_of(each, each.value, function, module) is None
+    )
 
 
 def is_surely_bound(name: str, at: cst.CSTNode, module: cst.Module) -> bool:
@@ -422,12 +414,12 @@ class Spelling:
 def imports_torch_before(at: cst.CSTNode, module: cst.Module) -> bool:
     """Whether the function around `at` imports torch in front of it, whatever way leads there."""
     function = function_of(at, module)
-    if not isinstance(function, cst.FunctionDef) or "torch" not in names_written(function):
+    if function is None or "torch" not in names_written(function):
         return False
-    around = [at, *ancestors_of(at, module)]
-    before = itertools.takewhile(lambda each: each not in around, function.body.body)
-    lines = (each for each in before if isinstance(each, cst.SimpleStatementLine))
-    return is_bound_once("torch", function) and any(map(_imports_torch, lines))
+    if not is_bound_once("torch", function):
+        return False
+    is_import = any(map(_imports_torch, found_in(function, cst.SimpleStatementLine)))
+    return is_import and is_surely_bound("torch", statement_of(at, module), module)
 
 
 def _imports_torch(line: cst.SimpleStatementLine) -> bool:

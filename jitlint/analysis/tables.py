@@ -73,7 +73,8 @@ class Operator:
     and reads none. `grad`: its result requires a gradient though no argument does. `instance` is
     the class of the object that it returns. Of a place that asks for a number, `given`: a tensor
     that the region is given breaks there too; `captured`: a number that was read and became a
-    symbol does not. `unless` are the places that have to be filled to avoid the break.
+    symbol does not. `unless` are the places that have to be filled to avoid the break, and
+    `position` is that of the argument which a row is about.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Operator:
     instance: str | None = None
     given: bool = False
     unless: tuple[str, ...] = ()
+    position: int = 0
     one_argument: "Operator | None" = None
     source: str = ""
 

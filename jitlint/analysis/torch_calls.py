@@ -6,23 +6,18 @@ import libcst as cst
 
 from jitlint.analysis import narrowing
 from jitlint.analysis.calls import Arguments, apply, handles
-from jitlint.analysis.expressions import condition_code, evaluate
+from jitlint.analysis.expressions import condition_code
 from jitlint.analysis.frame import Frame
 from jitlint.analysis.makers import CUT_OFFS
-from jitlint.analysis.observations import Use
-from jitlint.analysis.scope import free_names
 from jitlint.analysis.values import (
     NONE,
     STATIC,
     TENSOR,
     UNKNOWN,
-    BoundMethod,
     CutOff,
     Dict,
     External,
     Framework,
-    Function,
-    Instance,
     Partial,
     Sequence,
     Static,
@@ -83,44 +78,7 @@ def _cond(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpressio
 def _check(frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression) -> Value:
     if isinstance(node, cst.Call) and node.args:
         frame.checked.add(condition_code(frame, node.args[0].value))
-    return _check_message(frame, name, arguments, node)
-
-
-@handles(
-    *("torch._check_index", "torch._check_not_implemented", "torch._check_tensor_all"),
-    *("torch._check_tensor_all_with", "torch._check_type", "torch._check_value"),
-    "torch._check_with",
-)
-def _check_message(
-    frame: Frame, name: str, arguments: Arguments, node: cst.BaseExpression
-) -> Value:
-    """Of a message a graph keeps the text, which the compiler makes of constants."""
-    own = arguments.positional[2 if name.endswith("_with") else 1 :]
-    message = arguments.keywords.get("message") or next(iter(own), None)
-    row = frame.machine.torch.message(name)
-    if row is None or message is None:
-        return NONE
-    breaks = None
-    if isinstance(message, Function) and message.closure is not None:
-        breaks = row.with_tensor_held if _holds_tensor(frame, message) else None
-    elif isinstance(message, NO_MESSAGES):
-        breaks = row.breaks
-    frame.observe_operation(node, replace(row, breaks=breaks, with_tensor_held=None), Use.MESSAGE)
     return NONE
-
-
-NO_MESSAGES = (Function, BoundMethod, Partial, Static)
-"""The compiler takes functions of its own code alone, and no text and no None either."""
-
-
-def _holds_tensor(frame: Frame, function: Function) -> bool:
-    """Whether a function keeps a tensor, or an object, of the code around it."""
-    assert function.closure is not None
-    node = function.info.node
-    defaults = (each.default for each in (*node.params.params, *node.params.kwonly_params))
-    held = [evaluate(frame, each) for each in defaults if each is not None]
-    held += [function.closure.variables.get(name, UNKNOWN) for name in free_names(node)]
-    return any(isinstance(each, Tensor | Instance) for each in held)
 
 
 @handles("torch.utils.checkpoint.checkpoint")

@@ -22,12 +22,14 @@ FIELDS = {
     "stores": {"breaks", "input", "intermediate"},
     "attribute_breaks": {"breaks", "input", "intermediate"},
     "constructs": {"breaks"},
+    "messages": {"breaks", "with_tensor_held"},
+    "arrays": {"breaks"},
 }
 FLAGS = frozenset(
     {
         *("captured", "with_tensor_captured", "with_tensor_inside_captured"),
         *("with_tensor_held_captured", "with_module_captured"),
-        *("some", "unless", "exported", "refused", "given", "computes", "source"),
+        *("some", "unless", "position", "exported", "refused", "given", "computes", "source"),
     }
 )
 EXTRACTED = pytest.mark.parametrize("release", ["2.13"])
