@@ -13,9 +13,7 @@ from jitlint.rule import Context, Rule
 from . import _graph_branches as in_graph
 from ._graph_fixes import fix_of_test
 from ._stops import DATA_DEPENDENT, is_asked
-from .branch_fixes.draws import or_rate_first
-from .branch_fixes.fixes import fix_for
-from .branch_fixes.order import or_reordered
+from .branch_fixes.fixes import fix_for, or_reordered
 from .isolation.isolate import or_isolated
 
 DYNAMO = (RegionKind.COMPILE, RegionKind.EXPORT)
@@ -117,8 +115,7 @@ class TraceBranch(Rule):
             return
         reason = in_graph.REASONS.get(region.kind)
         found = fix_of_test(test, region.kind, ctx, reason) if reason else fix_for(test, ctx)
-        found = or_rate_first(or_isolated(found, test, ctx), test, ctx)
-        fix, no_fix_reason = or_reordered(found, test, ctx)
+        fix, no_fix_reason = or_reordered(or_isolated(found, test, ctx), test, ctx)
         yield ctx.finding(
             test.node,
             _message(test, region, ctx),

@@ -24,7 +24,7 @@ from .emit import conditional_fix
 from .flow import asking, code_of
 from .predicate import has_one_element
 from .profile import Describer
-from .withheld import NotMine, Withheld
+from .withheld import NotMine
 
 UNIFORM = frozenset({"torch.rand", "torch.rand_like"})
 """Draws from [0, 1), whatever the dtype."""
@@ -51,18 +51,6 @@ OTHER_STREAM = "no later draw has to be that of eager code"
 has `fallback_random`; the draws behind it are then others."""
 
 
-def or_rate_first(
-    found: tuple[Fix | None, str | None], test: TruthTest, ctx: Context
-) -> tuple[Fix | None, str | None]:
-    """A fix or the reason for none; and instead of a reason the rate first, if that helps."""
-    if found[0] is not None:
-        return found
-    try:
-        return _rate_first(test, ctx), None
-    except (NotMine, Withheld):
-        return found
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Draw:
     """`node` compares what `call` drew with a `rate`, as in `draw OPERATOR rate`."""
@@ -73,12 +61,10 @@ class Draw:
     rate: cst.BaseExpression
 
 
-def _rate_first(test: TruthTest, ctx: Context) -> Fix:
+def rate_first(test: TruthTest, ctx: Context) -> Fix:
+    """The test behind another one of the rate. Raises NotMine where there is no draw."""
     asked = _asked(test, ctx)
-    at = scope.statement_of(asked, ctx.module)
-    if isinstance(at, cst.While):
-        raise NotMine  # asked again after what its body did
-    describer = Describer(test, at)
+    describer = Describer(test, scope.statement_of(asked, ctx.module))
     compared = (each for each in _operands(asked) if isinstance(each, cst.Comparison))
     draw = next(filter(None, (_as_draw(describer, each) for each in compared)), None)
     if draw is None:
@@ -136,8 +122,7 @@ def _asked(test: TruthTest, ctx: Context) -> cst.BaseExpression:
 
 def _given(name: cst.Name, ctx: Context) -> cst.BaseExpression:
     """What a variable was given that is asked for its truth and for nothing else."""
-    at = scope.statement_of(name, ctx.module)
-    defined = scope.definition_of(name.value, at, ctx.module)
+    defined = scope.definition_read(name, ctx.module)
     function = scope.function_of(name, ctx.module)
     if defined.value is None or function is None:
         raise NotMine
@@ -186,7 +171,7 @@ def _drawn(describer: Describer, node: cst.BaseExpression) -> cst.Call | None:
     """What a variable drew: before the test, so that it is drawn whatever the rate decides."""
     if not isinstance(node, cst.Name) or not _is_only_compared(node.value, describer):
         return None
-    value = scope.definition_of(node.value, describer.at, describer.module).value
+    value = scope.definition_read(node, describer.module).value
     if not isinstance(value, cst.Call):
         return None
     function = describer.test.value_of(value.func)

@@ -8,7 +8,7 @@ from jitlint.finding import Fix
 from jitlint.region import RegionKind
 from jitlint.rule import Context
 
-from . import checks, inplace, loops, masked, script, where
+from . import checks, draws, inplace, loops, masked, order, script, where
 from .surroundings import check_callers, check_names
 from .withheld import NotMine, Withheld
 
@@ -24,6 +24,8 @@ FIXERS: tuple[Fixer, ...] = (
     *where.FIXERS,
 )
 """Tried in order: the first that takes the construct for its own decides."""
+ORDERS: tuple[Fixer, ...] = (draws.rate_first, order.static_first)
+"""What asks the same in another order, where nothing else helps."""
 
 SERVED = frozenset({RegionKind.COMPILE, RegionKind.EXPORT, RegionKind.TRACE})
 DRAWN = (
@@ -42,6 +44,18 @@ def fix_for(test: TruthTest, ctx: Context) -> tuple[Fix | None, str | None]:
         return fix, None
     except Withheld as withheld:
         return None, str(withheld)
+
+
+def or_reordered(
+    found: tuple[Fix | None, str | None], test: TruthTest, ctx: Context
+) -> tuple[Fix | None, str | None]:
+    """A fix or the reason for none; and instead of a reason the other order, if that helps."""
+    for fixer in ORDERS if found[0] is None else ():
+        try:
+            return fixer(test, ctx), None
+        except (NotMine, Withheld):
+            continue
+    return found
 
 
 def _first(test: TruthTest, ctx: Context) -> Fix:

@@ -21,19 +21,7 @@ from .withheld import NotMine, Withheld
 ASKING = (cst.If, cst.While, cst.IfExp, cst.Assert)
 
 
-def or_reordered(
-    found: tuple[Fix | None, str | None], test: TruthTest, ctx: Context
-) -> tuple[Fix | None, str | None]:
-    """A fix or the reason for none; and instead of a reason the other order, if that helps."""
-    if found[0] is not None:
-        return found
-    try:
-        return _static_first(test, ctx), None
-    except (NotMine, Withheld):
-        return found
-
-
-def _static_first(test: TruthTest, ctx: Context) -> Fix:
+def static_first(test: TruthTest, ctx: Context) -> Fix:
     """Both operands only compute, so that it is the same to ask the second one first."""
     operation = _operation(test, ctx)
     at = statement_of(operation, ctx.module)
