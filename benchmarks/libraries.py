@@ -6,10 +6,10 @@
 
 The wheels are downloaded and unpacked in a temporary folder, or in `--folder` to keep them,
 and nothing of them is imported. A truth file names the `versions` of packages, the
-`entry-points` that their users compile, the `sites` where a graph breaks, why some of
-them are `unreported`, and, where they are known, the `clean` lines: those that ran in models
-without any break. Sites and lines are
-compared by statement; notes do not count. Exit status 1 when the check itself fails.
+`entry-points` that their users compile, the `sites` where a graph breaks, why some of them
+are `unreported`, and, where they are known, the `clean` lines: those that ran in models
+without any break. Sites and lines are compared by statement; notes do not count. Exit status
+1 when the check itself fails.
 """
 
 import argparse

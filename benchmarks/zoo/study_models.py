@@ -12,6 +12,7 @@ import transformers
 
 from zoo import Model
 from zoo.transformers_models import (
+    BERT,
     IMAGE,
     LAYERS,
     SEAMLESS,
@@ -41,16 +42,23 @@ OTHERS = (
     "fastspeech2_conformer",
 )
 PARTS = ("encoder", "decoder")
-TRANSLATOR = {
-    "vocab_size": 50,
+TRANSFORMER = {
     "d_model": 16,
-    "pad_token_id": 1,
-    "max_position_embeddings": 64,
     **{
         f"{part}_{what}": number
         for part in PARTS
         for what, number in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 20))
     },
+}
+TRANSLATOR = {**TRANSFORMER, "vocab_size": 50, "pad_token_id": 1, "max_position_embeddings": 64}
+TRANSLATORS = {
+    "bart": "Bart",
+    "bigbird_pegasus": "BigBirdPegasus",
+    "blenderbot": "Blenderbot",
+    "blenderbot_small": "BlenderbotSmall",
+    "m2m_100": "M2M100",
+    "marian": "Marian",
+    "plbart": "PLBart",
 }
 
 
@@ -99,28 +107,24 @@ def seen() -> Inputs:
     }
 
 
-def detecting(name: str, **options: Any) -> Model:
-    backbone = {
-        "model_type": "resnet",
-        "embedding_size": 8,
-        "hidden_sizes": [8, 8, 8, 8],
-        "depths": [1, 1, 1, 1],
-        "layer_type": "basic",
-    }
-    shape = {
-        **TRANSLATOR,
-        "num_queries": 3,
-        "use_timm_backbone": False,
-        "use_pretrained_backbone": False,
-        "backbone": None,
-    }
-    del shape["vocab_size"], shape["max_position_embeddings"], shape["pad_token_id"]
+def detecting(name: str, *stages: str, **options: Any) -> Model:
     return of(
         name,
         pictures,
-        shape,
+        TRANSFORMER,
         train=True,
-        backbone_config={**backbone, **options.pop("stages")},
+        num_queries=3,
+        use_timm_backbone=False,
+        use_pretrained_backbone=False,
+        backbone=None,
+        backbone_config={
+            "model_type": "resnet",
+            "embedding_size": 8,
+            "hidden_sizes": [8, 8, 8, 8],
+            "depths": [1, 1, 1, 1],
+            "layer_type": "basic",
+            "out_features": list(stages),
+        },
         **options,
     )
 
@@ -148,13 +152,11 @@ MODELS: dict[str, Model] = {
     "musicgen_melody": composing("MusicgenMelody"),
     "seamless_m4t": of("SeamlessM4T", translated, SEAMLESS, train=True),
     "seamless_m4t_v2": of("SeamlessM4Tv2", translated, SEAMLESS, train=True),
-    "table_transformer": detecting("TableTransformer", stages={"out_features": ["stage4"]}),
-    "deformable_detr": detecting(
-        "DeformableDetr", d_model=32, stages={"out_features": ["stage2", "stage3", "stage4"]}
-    ),
+    "table_transformer": detecting("TableTransformer", "stage4"),
+    "deformable_detr": detecting("DeformableDetr", "stage2", "stage3", "stage4", d_model=32),
     "kosmos2": of(
         "Kosmos2",
-        lambda: pictured(),
+        pictured,
         train=True,
         text_config={
             "vocab_size": 50,
@@ -176,7 +178,7 @@ MODELS: dict[str, Model] = {
     ),
     "aria": of(
         "Aria",
-        lambda: seen(),
+        seen,
         train=True,
         image_token_id=IMAGE,
         projector_patch_to_query_dict={16: 4},
@@ -196,41 +198,10 @@ MODELS: dict[str, Model] = {
         },
     ),
     **{name: LATER[name] for name in (*SPEECH_MODELS, *OTHERS)},
-    "bart": of("Bart", translated, TRANSLATOR, train=True),
-    "bigbird_pegasus": of("BigBirdPegasus", translated, TRANSLATOR, train=True),
-    "biogpt": of(
-        "BioGpt",
-        tokens,
-        LAYERS,
-        vocab_size=50,
-        intermediate_size=20,
-        max_position_embeddings=64,
-        train=True,
-    ),
-    "blenderbot": of("Blenderbot", translated, TRANSLATOR, train=True),
-    "blenderbot_small": of("BlenderbotSmall", translated, TRANSLATOR, train=True),
-    "ibert": of(
-        "IBert",
-        tokens,
-        LAYERS,
-        vocab_size=50,
-        intermediate_size=20,
-        max_position_embeddings=64,
-        train=True,
-    ),
-    "m2m_100": of("M2M100", translated, TRANSLATOR, train=True),
-    "marian": of("Marian", translated, TRANSLATOR, train=True),
-    "opt": of(
-        "OPT",
-        tokens,
-        LAYERS,
-        vocab_size=50,
-        ffn_dim=20,
-        word_embed_proj_dim=16,
-        max_position_embeddings=64,
-        train=True,
-    ),
-    "plbart": of("PLBart", translated, TRANSLATOR, train=True),
+    **{name: of(model, translated, TRANSLATOR, train=True) for name, model in TRANSLATORS.items()},
+    "biogpt": of("BioGpt", tokens, BERT, train=True),
+    "ibert": of("IBert", tokens, BERT, train=True),
+    "opt": of("OPT", tokens, BERT, ffn_dim=20, word_embed_proj_dim=16, train=True),
     "whisper": of(
         "Whisper",
         spoken,
