@@ -510,17 +510,14 @@ def call_external(frame: Frame, name: str, arguments: Arguments, node: cst.BaseE
         row = frame.machine.torch.requires_grad("argument")
         frame.observe_operation(node, row, Use.CALL, (result,))
     is_passed_on = is_symbol(result) and result.read is not None and result.read.node is not None
-    if is_passed_on and name not in SELECTIONS and name not in CONVERSIONS:
+    is_asked = is_passed_on and not frame.machine.torch.lists("symbols", name)
+    if is_asked and name not in CONVERSIONS:
         result = computed(frame, node, *arguments.all())
     if frame.runs_once:
         once.by_function(frame, name, arguments.all(), node)
     if frame.tracer:
         result = freezing.by_function(frame, name, arguments, result, node)
     return _read_by(result, node)
-
-
-SELECTIONS = frozenset({"builtins.max", "builtins.min", "builtins.abs"})
-"""Of a number that it does not know, the compiler makes another one (measured, torch 2.13)."""
 
 
 def _observe_numbers(

@@ -13,6 +13,7 @@ Sections of a table, each entry measured:
 - `device_constructors`: functions that make a tensor on the device of `with torch.device(d):`.
 """
 
+import builtins
 import contextlib
 import importlib
 import inspect
@@ -457,6 +458,28 @@ def _message_breaks(check: Callable[..., Any]) -> dict[str, Any]:
 
 def _text() -> str:
     return "text"
+
+
+OF_NUMBERS: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(("abs", "float", "int", "round"), ()),
+    **dict.fromkeys(("divmod", "max", "min", "pow"), (0.5,)),
+}
+"""Builtins that compute with a number, and what else they are given."""
+
+
+def symbols() -> list[str]:
+    """The section `symbols`: builtins that make of a number which the compiler does not know
+    another such number."""
+    import torch
+
+    def outcome(function: Callable[..., Any], *others: float) -> Outcome:
+        def region(x: Any) -> Any:
+            return x * function(random.uniform(0, 1), *others)
+
+        return compile_region(region, torch.ones(2))
+
+    found = (n for n, others in OF_NUMBERS.items() if outcome(getattr(builtins, n), *others).clean)
+    return sorted(f"builtins.{name}" for name in found)
 
 
 def device_constructors() -> list[str]:

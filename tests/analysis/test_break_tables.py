@@ -146,6 +146,10 @@ def test_a_construct_that_does_not_break(name: str) -> None:
     assert name not in _stored("2.13")["constructs"]
 
 
+def test_what_makes_a_symbol_of_a_symbol() -> None:
+    assert _stored("2.13")["symbols"] == ["builtins.abs", "builtins.max", "builtins.min"]
+
+
 def test_context_managers_that_cannot_be_entered() -> None:
     contexts = _stored("2.13")["contexts"]
     assert contexts["torch.device"]["breaks"] == "GB0142"
